@@ -1,0 +1,5 @@
+mod layout;
+mod mistakes;
+mod oracle;
+mod size;
+mod texts;

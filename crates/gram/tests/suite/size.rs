@@ -1,0 +1,72 @@
+//! Input of any size and depth: no overflow, and time that grows with the length and no faster.
+
+use std::time::{Duration, Instant};
+use windlass_gram::{format, parse, print};
+
+/// Texts that tempt a parser to recurse or to read the rest again and again.
+fn tempting(size: usize) -> Vec<(&'static str, String)> {
+    vec![
+        (
+            "nested brackets",
+            "[|".repeat(size) + "a" + &"]".repeat(size),
+        ),
+        ("unclosed brackets", "[a|".repeat(size)),
+        ("closing brackets", "]".repeat(size)),
+        ("unclosed nodes", "(".repeat(size)),
+        ("unclosed records", "({a:".repeat(size)),
+        ("nested values", "({a:".to_owned() + &"[".repeat(size)),
+        ("unclosed comments", "({a:\"/**\"})".repeat(size)),
+        ("comment openers", "/**".repeat(size)),
+        ("unclosed quotes", "\"".repeat(size)),
+        ("quotes and lines", "({a:\"\n".repeat(size)),
+        ("unclosed fences", "({a:```\n`` ".repeat(size)),
+        ("comments in fences", "({a:```\n/**```*/".repeat(size)),
+        ("slashes in quotes", "({a:\"//\\q".repeat(size)),
+        ("long path", "(a)-->".repeat(size) + "(b)"),
+        ("long symbol", "(".to_owned() + &"a".repeat(size) + ")"),
+        ("many labels", "(a".to_owned() + &":L".repeat(size) + ")"),
+        ("commas", ",".repeat(size)),
+        ("annotations", "@k(1) ".repeat(size) + "(a)"),
+        (
+            "annotations in a bracket",
+            "[a|".to_owned() + &"@k(1)".repeat(size),
+        ),
+        ("comments", "// x\n".repeat(size)),
+        ("NULs", "(a)\0".repeat(size)),
+        ("escapes", "({a:\"".to_owned() + &"\\q".repeat(size)),
+        ("numbers", "({a:1.".repeat(size)),
+    ]
+}
+
+#[test]
+fn a_hundred_thousand_levels_do_not_overflow_the_stack() {
+    for (name, text) in tempting(100_000) {
+        let tree = parse(&text);
+        assert!(print(&tree) == text, "{name}");
+        if let Some(formatted) = format(&tree) {
+            assert!(parse(&formatted).is_valid(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn no_text_takes_quadratic_time() {
+    let measure = |size| -> Vec<(&str, Duration)> {
+        tempting(size)
+            .into_iter()
+            .map(|(name, text)| {
+                let start = Instant::now();
+                let tree = parse(&text);
+                let _ = format(&tree);
+                (name, start.elapsed())
+            })
+            .collect()
+    };
+    // Ten times the text may take forty times as long on a busy machine, not a hundred times.
+    let small = measure(20_000);
+    let large = measure(200_000);
+    for ((name, small), (_, large)) in small.into_iter().zip(large) {
+        let bound = small.max(Duration::from_millis(3)) * 40;
+        assert!(large < bound, "{name}: {small:?} became {large:?}");
+    }
+}
