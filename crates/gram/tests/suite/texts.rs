@@ -185,9 +185,9 @@ impl Writer {
             self.put(")");
         }
         if self.random.chance(50) {
-            self.path()
+            self.path();
         } else {
-            self.bracket()
+            self.bracket();
         }
     }
 
@@ -277,9 +277,9 @@ impl Writer {
                     self.put_one(KEYS);
                     self.put(":");
                     if self.random.chance(20) {
-                        self.array()
+                        self.array();
                     } else {
-                        self.put_one(SCALARS)
+                        self.put_one(SCALARS);
                     }
                 }
                 self.put("}");

@@ -1,0 +1,120 @@
+//! Small types that cannot be wrong: names and texts that are checked once, when they are made.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a name or text was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    /// Nothing in it, or only blanks.
+    #[error("it is empty")]
+    Empty,
+    /// A name with a character no one can type or see.
+    #[error("a name holds no control characters")]
+    ControlCharacter,
+    /// A name too long for any provider.
+    #[error("a name has at most {MAX_NAME} characters")]
+    TooLong,
+}
+
+const MAX_NAME: usize = 128;
+
+macro_rules! checked_text {
+    ($(#[$doc:meta])* $name:ident, $check:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// Checks and takes a text.
+            ///
+            /// # Errors
+            /// If the text breaks the rule of this type.
+            pub fn new(text: impl Into<String>) -> Result<Self, TextError> {
+                let text = text.into();
+                $check(&text)?;
+                Ok(Self(text))
+            }
+
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = TextError;
+
+            fn from_str(text: &str) -> Result<Self, TextError> {
+                Self::new(text)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = TextError;
+
+            fn try_from(text: String) -> Result<Self, TextError> {
+                Self::new(text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(text: $name) -> Self {
+                text.0
+            }
+        }
+    };
+}
+
+checked_text! {
+    /// A text with something in it besides blanks.
+    NonEmptyText, check_text
+}
+checked_text! {
+    /// The name of a tool.
+    ToolName, check_name
+}
+checked_text! {
+    /// The name of an agent.
+    AgentName, check_name
+}
+
+fn check_text(text: &str) -> Result<(), TextError> {
+    if text.trim().is_empty() {
+        return Err(TextError::Empty);
+    }
+    Ok(())
+}
+
+fn check_name(name: &str) -> Result<(), TextError> {
+    check_text(name)?;
+    if name.chars().any(char::is_control) {
+        return Err(TextError::ControlCharacter);
+    }
+    if name.chars().count() > MAX_NAME {
+        return Err(TextError::TooLong);
+    }
+    Ok(())
+}

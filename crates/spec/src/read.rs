@@ -1,0 +1,153 @@
+//! From declared text to an [`AgentFile`], with every mistake pointed at.
+//!
+//! Reading goes in three steps: collect what is defined anywhere in the text, read each tool, read
+//! each agent and resolve what it refers to. A name is known in the whole file and may be used
+//! before its definition. Nothing recurses, so the text may nest as deeply as it likes.
+
+mod agents;
+mod definitions;
+mod properties;
+mod signatures;
+mod tools;
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use windlass_gram::{Diagnostic, LineIndex, Span};
+
+use crate::agent::AgentFile;
+use crate::nearest::nearest_all;
+use crate::tool::ToolSpecification;
+use definitions::{Definition, Kind};
+
+/// Diagnostics kept for one text, as for its syntax.
+const MAX_DIAGNOSTICS: usize = 100;
+
+/// What was read from a text: the file it declares unless there were errors, and all findings.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// What the text declares; `None` if it has errors.
+    pub file: Option<AgentFile>,
+    /// Errors and warnings in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads agents and tools from gram text.
+///
+/// ```
+/// let reading = windlass_spec::read(r#"
+///     [greeter:Agent {instruction: "Greet people.", model: "OpenAI/gpt-4o-mini"} |
+///       [sayHello:Tool {description: "Greets a person by name"} | (name::Text)==>(::Text)]]
+/// "#);
+/// let file = reading.file.expect("no errors");
+/// let tool = file.agents()[0].tool("sayHello").expect("it is declared");
+/// assert_eq!(tool.signature().to_string(), "(name: Text) --> IO Text");
+/// ```
+#[must_use]
+pub fn read(text: &str) -> Reading {
+    let tree = windlass_gram::parse(text);
+    let mut reader = Reader {
+        source: text,
+        lines: OnceCell::new(),
+        diagnostics: tree.diagnostics().to_vec(),
+        has_errors: !tree.is_valid(),
+    };
+    let file = tree.is_valid().then(|| reader.file(&tree));
+    reader.diagnostics.sort_by_key(|diagnostic| diagnostic.span);
+    Reading {
+        file: file.filter(|_| !reader.has_errors),
+        diagnostics: reader.diagnostics,
+    }
+}
+
+struct Reader<'t> {
+    source: &'t str,
+    lines: OnceCell<LineIndex<'t>>,
+    diagnostics: Vec<Diagnostic>,
+    has_errors: bool,
+}
+
+/// The tools that could be read, by the index of their definition.
+type ReadTools = HashMap<usize, Arc<ToolSpecification>>;
+
+impl<'t> Reader<'t> {
+    fn file(&mut self, tree: &'t windlass_gram::SyntaxTree<'t>) -> AgentFile {
+        let definitions = self.definitions(tree.document());
+        if definitions.all.is_empty() && !self.has_errors {
+            let end = self.source.trim_end().len() as u32;
+            self.report(
+                Diagnostic::error(
+                    "nothing-declared",
+                    Span::new(0, end.min(1)),
+                    "the text declares neither an agent nor a tool",
+                )
+                .with_hint(
+                    "declare one, as in `[name:Agent {instruction: \"…\", model: \"…\"}]`, \
+                     or check plain gram with `--syntax-only`",
+                ),
+            );
+        }
+        let mut read = ReadTools::new();
+        for (index, definition) in definitions.of_kind(Kind::Tool) {
+            if let Some(tool) = self.tool(definition) {
+                read.insert(index, Arc::new(tool));
+            }
+        }
+        let agents = self.agents(&definitions, &read);
+        let tools = definitions
+            .of_kind(Kind::Tool)
+            .filter_map(|(index, _)| read.get(&index).cloned())
+            .collect();
+        AgentFile { agents, tools }
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.has_errors |= diagnostic.is_error();
+        if self.diagnostics.len() < MAX_DIAGNOSTICS {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
+        self.report(Diagnostic::error(code, span, message));
+    }
+
+    fn error_with_hint(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.report(Diagnostic::error(code, span, message).with_hint(hint));
+    }
+
+    /// The line a definition stands on, for hints.
+    fn line(&self, definition: &Definition<'_>) -> usize {
+        let lines = self.lines.get_or_init(|| LineIndex::new(self.source));
+        lines.position(definition.name.span.start).line
+    }
+
+    /// "did you mean …?" for a word that is none of `known`; nothing if nothing is near, or if the
+    /// hint would not be shown anyway.
+    fn did_you_mean<'w>(
+        &self,
+        word: &str,
+        known: impl IntoIterator<Item = &'w str>,
+    ) -> Option<String> {
+        if self.diagnostics.len() >= MAX_DIAGNOSTICS {
+            return None;
+        }
+        let nearest = nearest_all(word, known, 3);
+        let (last, others) = nearest.split_last()?;
+        Some(if others.is_empty() {
+            format!("did you mean `{last}`?")
+        } else {
+            format!("did you mean `{}` or `{last}`?", others.join("`, `"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! What a text defines: patterns labelled `Agent` or `Tool`, wherever they stand.
+
+use std::collections::HashMap;
+
+use windlass_gram::{Bracket, Diagnostic, Document, Element, Item, Name, Path, Span, Subject};
+
+use super::Reader;
+use crate::nearest::nearest;
+
+const LABELS: [&str; 2] = ["Agent", "Tool"];
+
+/// What a pattern defines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Agent,
+    Tool,
+}
+
+/// A pattern that defines an agent or a tool.
+#[derive(Debug, Clone)]
+pub(super) struct Definition<'t> {
+    pub(super) kind: Kind,
+    pub(super) name: Name<'t>,
+    pub(super) subject: Subject<'t>,
+    /// The pattern, if it is a bracket and so may have elements.
+    pub(super) bracket: Option<Bracket<'t>>,
+}
+
+impl<'t> Definition<'t> {
+    pub(super) fn elements(&self) -> impl Iterator<Item = Element<'t>> + use<'t> {
+        self.bracket.into_iter().flat_map(Bracket::elements)
+    }
+}
+
+/// All definitions of a text, each name once.
+#[derive(Debug, Default)]
+pub(super) struct Definitions<'t> {
+    pub(super) all: Vec<Definition<'t>>,
+    by_name: HashMap<String, usize>,
+}
+
+impl<'t> Definitions<'t> {
+    pub(super) fn find(&self, name: &str) -> Option<(usize, &Definition<'t>)> {
+        let index = *self.by_name.get(name)?;
+        Some((index, self.all.get(index)?))
+    }
+
+    pub(super) fn of_kind(&self, kind: Kind) -> impl Iterator<Item = (usize, &Definition<'t>)> {
+        self.all
+            .iter()
+            .enumerate()
+            .filter(move |(_, definition)| definition.kind == kind)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(|definition| &*definition.name.text)
+    }
+}
+
+/// What a subject says about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It defines an agent or a tool.
+    Defines(Kind),
+    /// It only names something defined elsewhere.
+    Mentions,
+    /// It is about something else.
+    Other,
+}
+
+/// What a subject is, looking only at itself.
+pub(super) fn role(subject: Subject<'_>, bracket: Option<Bracket<'_>>) -> Role {
+    if subject.has_label("Agent") {
+        return Role::Defines(Kind::Agent);
+    }
+    if subject.has_label("Tool") {
+        return Role::Defines(Kind::Tool);
+    }
+    let says_more = subject.labels().next().is_some()
+        || subject.record().is_some()
+        || bracket.is_some_and(|bracket| bracket.elements().next().is_some());
+    match subject.identifier() {
+        Some(_) if !says_more => Role::Mentions,
+        _ => Role::Other,
+    }
+}
+
+impl<'t> Reader<'t> {
+    pub(super) fn definitions(&mut self, document: Document<'t>) -> Definitions<'t> {
+        let mut found = Definitions::default();
+        // What is still to be looked at, the next at the end.
+        let mut pending: Vec<Item<'t>> = document
+            .items()
+            .filter_map(|item| match item {
+                Item::Annotated(annotated) => annotated.pattern(),
+                item => Some(item),
+            })
+            .collect();
+        pending.reverse();
+        while let Some(item) = pending.pop() {
+            match item {
+                Item::Bracket(bracket) => {
+                    let is_agent =
+                        self.define(&mut found, bracket.subject(), Some(bracket), bracket.span())
+                            == Some(Kind::Agent);
+                    if is_agent {
+                        let mut elements: Vec<_> =
+                            bracket.elements().filter_map(element_item).collect();
+                        elements.reverse();
+                        pending.append(&mut elements);
+                    }
+                }
+                Item::Path(path) => self.define_in_path(&mut found, path),
+                Item::Annotated(_) => {}
+            }
+        }
+        found
+    }
+
+    fn define_in_path(&mut self, found: &mut Definitions<'t>, path: Path<'t>) {
+        for node in path.nodes() {
+            self.define(found, node.subject(), None, node.span());
+        }
+    }
+
+    /// Takes a pattern into the definitions if it is one, and says what it defines.
+    fn define(
+        &mut self,
+        found: &mut Definitions<'t>,
+        subject: Subject<'t>,
+        bracket: Option<Bracket<'t>>,
+        span: Span,
+    ) -> Option<Kind> {
+        let kind = match role(subject, bracket) {
+            Role::Defines(kind) => kind,
+            Role::Mentions => return None,
+            Role::Other => {
+                self.pattern_without_meaning(subject, span);
+                return None;
+            }
+        };
+        if subject.has_label("Agent") && subject.has_label("Tool") {
+            self.error(
+                "two-kinds",
+                subject.labels().next().map_or(span, |label| label.span),
+                "a pattern is an Agent or a Tool, not both",
+            );
+        }
+        let what = match kind {
+            Kind::Agent => "agent",
+            Kind::Tool => "tool",
+        };
+        let Some(name) = subject.identifier() else {
+            let place = subject.labels().next().map_or(span, |label| label.span);
+            self.error_with_hint(
+                "missing-name",
+                place,
+                format!("this {what} has no name"),
+                format!(
+                    "name it before the label: `[name:{}]`",
+                    LABELS[kind as usize]
+                ),
+            );
+            return Some(kind);
+        };
+        if let Some((_, first)) = found.find(&name.text) {
+            let line = self.line(first);
+            self.error_with_hint(
+                "duplicate-identity",
+                name.span,
+                format!("`{}` is defined twice", name.text),
+                format!(
+                    "it is first defined on line {line}; to use that one here, write only its name"
+                ),
+            );
+            return Some(kind);
+        }
+        found
+            .by_name
+            .insert(name.text.clone().into_owned(), found.all.len());
+        found.all.push(Definition {
+            kind,
+            name,
+            subject,
+            bracket,
+        });
+        Some(kind)
+    }
+
+    /// Says that a pattern is about neither agents nor tools, unless its label is a slip of the pen.
+    fn pattern_without_meaning(&mut self, subject: Subject<'t>, span: Span) {
+        let slip = subject
+            .labels()
+            .find_map(|label| nearest(&label.text, LABELS).map(|meant| (label, meant)));
+        if let Some((label, meant)) = slip {
+            return self.error_with_hint(
+                "unknown-label",
+                label.span,
+                format!("`{}` is neither an Agent nor a Tool", label.text),
+                format!("did you mean `{meant}`?"),
+            );
+        }
+        // Nodes of a signature or a flow come here without labels of ours; only what stands for
+        // itself is worth a word.
+        if !subject.is_empty() {
+            self.report(
+                Diagnostic::warning(
+                    "ignored-pattern",
+                    span,
+                    "this pattern is neither an agent nor a tool and has no effect",
+                )
+                .with_hint("label it `Agent` or `Tool`, or remove it"),
+            );
+        }
+    }
+}
+
+fn element_item(element: Element<'_>) -> Option<Item<'_>> {
+    match element {
+        Element::Bracket(bracket) => Some(Item::Bracket(bracket)),
+        Element::Path(path) => Some(Item::Path(path)),
+        Element::Reference(_) => None,
+    }
+}

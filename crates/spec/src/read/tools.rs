@@ -1,0 +1,280 @@
+//! Reads one tool: its description, its signature in either form, and its attributes.
+
+use windlass_gram::{Element, Span, ValueData};
+
+use super::Reader;
+use super::definitions::Definition;
+use super::properties::{Properties, list};
+use crate::names::{NonEmptyText, ToolName};
+use crate::nearest::nearest;
+use crate::risk::RiskLevel;
+use crate::signature::{Signature, Type};
+use crate::tool::{TimeoutSeconds, ToolAttributes, ToolSpecification};
+
+const PROPERTIES: [&str; 11] = [
+    "description",
+    "typeSignature",
+    "risk",
+    "category",
+    "timeout_seconds",
+    "idempotent",
+    "open_world",
+    "sensitive",
+    "undo_window_seconds",
+    "deferred",
+    "dry_run_argument",
+];
+
+/// How long a declared description may be, in characters.
+const DESCRIPTION_LENGTH: std::ops::RangeInclusive<usize> = 10..=500;
+
+impl<'t> Reader<'t> {
+    /// The tool a definition declares; `None` if something about it is wrong.
+    pub(super) fn tool(&mut self, definition: &Definition<'t>) -> Option<ToolSpecification> {
+        let name = self.tool_name(definition);
+        let owner = format!("tool `{}`", definition.name.text);
+        let place = definition.name.span;
+        let properties = self.properties(owner, place, definition.subject.record(), &PROPERTIES);
+        let description = self.tool_description(&properties);
+        let signature = self.tool_signature(definition, &properties);
+        let attributes = self.attributes(&properties, signature.as_ref());
+        let tool = ToolSpecification::new(name?, description?, signature?);
+        match tool.with_attributes(attributes) {
+            Ok(tool) => Some(tool),
+            Err(error) => {
+                let place = properties
+                    .get("dry_run_argument")
+                    .map_or(place, |value| value.span);
+                self.error("dry-run-argument", place, error.to_string());
+                None
+            }
+        }
+    }
+
+    fn tool_name(&mut self, definition: &Definition<'t>) -> Option<ToolName> {
+        match ToolName::new(&*definition.name.text) {
+            Ok(name) => Some(name),
+            Err(error) => {
+                let message = format!("this is no name for a tool: {error}");
+                self.error("bad-name", definition.name.span, message);
+                None
+            }
+        }
+    }
+
+    fn tool_description(&mut self, properties: &Properties<'t>) -> Option<NonEmptyText> {
+        let example = "What it does, for the model that chooses it";
+        let (description, span) = self.required_text(properties, "description", example)?;
+        let length = description.as_str().chars().count();
+        if !DESCRIPTION_LENGTH.contains(&length) {
+            self.error_with_hint(
+                "description-length",
+                span,
+                format!(
+                    "the description of {} has {length} characters; it should have {} to {}",
+                    properties.owner,
+                    DESCRIPTION_LENGTH.start(),
+                    DESCRIPTION_LENGTH.end()
+                ),
+                "say what the tool does and when to use it",
+            );
+            return None;
+        }
+        Some(description)
+    }
+
+    /// The signature, from a path among the elements or from the property `typeSignature`. Both may
+    /// be there if they agree.
+    fn tool_signature(
+        &mut self,
+        definition: &Definition<'t>,
+        properties: &Properties<'t>,
+    ) -> Option<Signature> {
+        let text = properties.get("typeSignature");
+        let from_text = match text.map(|value| &value.data) {
+            Some(ValueData::Text(text)) => Some(self.text_signature(text, properties)),
+            Some(_) => {
+                if let Some(value) = text {
+                    self.wrong_kind(properties, "typeSignature", value, "a text");
+                }
+                Some(None)
+            }
+            None => None,
+        };
+        let from_path = self.path_among_elements(definition);
+        match (from_text, from_path) {
+            (None, None) => {
+                self.error_with_hint(
+                    "missing-signature",
+                    properties.place,
+                    format!("{} has no signature", properties.owner),
+                    "say what it takes and gives: `[name:Tool {…} | (query::Text)==>(::Text)]`",
+                );
+                None
+            }
+            (Some(signature), None) | (None, Some(signature)) => signature,
+            (Some(from_text), Some(from_path)) => {
+                let (from_text, from_path) = (from_text?, from_path?);
+                if from_text != from_path {
+                    self.error_with_hint(
+                        "signature-mismatch",
+                        text.map_or(properties.place, |value| value.span),
+                        format!("the two signatures of {} differ", properties.owner),
+                        format!("the path says `{from_path}`; keep one of the two"),
+                    );
+                    return None;
+                }
+                Some(from_path)
+            }
+        }
+    }
+
+    fn text_signature(&mut self, text: &str, properties: &Properties<'t>) -> Option<Signature> {
+        match Signature::parse(text) {
+            Ok(signature) => Some(signature),
+            Err(diagnostics) => {
+                let whole = properties
+                    .get("typeSignature")
+                    .map_or(properties.place, |value| value.span);
+                self.forward(diagnostics, self.offset_of(text), whole);
+                None
+            }
+        }
+    }
+
+    /// Reports what was found in a text that stands at `offset` of the source, or somewhere in
+    /// `whole` if its place is not known to the letter.
+    pub(super) fn forward(
+        &mut self,
+        diagnostics: Vec<windlass_gram::Diagnostic>,
+        offset: Option<u32>,
+        whole: Span,
+    ) {
+        for mut diagnostic in diagnostics {
+            diagnostic.span = offset.map_or(whole, |offset| diagnostic.span.shifted(offset));
+            self.report(diagnostic);
+        }
+    }
+
+    /// `None` if there are no elements; `Some(None)` if they are no signature.
+    #[expect(
+        clippy::option_option,
+        reason = "absent and wrong are told apart by the caller"
+    )]
+    fn path_among_elements(&mut self, definition: &Definition<'t>) -> Option<Option<Signature>> {
+        let mut elements = definition.elements();
+        let first = elements.next()?;
+        if let Some(second) = elements.next() {
+            self.error_with_hint(
+                "several-signatures",
+                second.span(),
+                format!("tool `{}` has more than one element", definition.name.text),
+                "a tool has one signature; join parameters with `==>`: \
+                 `(first::Text)==>(second::Int)==>(::Text)`",
+            );
+            return Some(None);
+        }
+        match first {
+            Element::Path(path) => Some(self.path_signature(path)),
+            other => {
+                self.error_with_hint(
+                    "signature-shape",
+                    other.span(),
+                    format!(
+                        "the element of tool `{}` is not a signature",
+                        definition.name.text
+                    ),
+                    "write the signature as a path: `(query::Text)==>(::Text)`",
+                );
+                Some(None)
+            }
+        }
+    }
+
+    fn attributes(
+        &mut self,
+        properties: &Properties<'t>,
+        signature: Option<&Signature>,
+    ) -> ToolAttributes {
+        let dry_run_argument = self
+            .optional_text(properties, "dry_run_argument")
+            .map(|(name, span)| (String::from(name), span));
+        // A broken signature has been reported; do not complain that it lacks a parameter.
+        let dry_run_argument = signature.and_then(|signature| {
+            let (name, span) = dry_run_argument?;
+            self.check_dry_run(signature, name, span)
+        });
+        ToolAttributes {
+            risk: self.risk(properties),
+            category: self
+                .optional_text(properties, "category")
+                .map(|(text, _)| text),
+            timeout_seconds: self.timeout(properties),
+            idempotent: self.optional_boolean(properties, "idempotent"),
+            open_world: self.optional_boolean(properties, "open_world"),
+            sensitive: self.optional_boolean(properties, "sensitive"),
+            undo_window_seconds: self.undo_window(properties),
+            deferred: self.optional_boolean(properties, "deferred"),
+            dry_run_argument,
+        }
+    }
+
+    fn check_dry_run(&mut self, signature: &Signature, name: String, span: Span) -> Option<String> {
+        let booleans: Vec<&str> = signature
+            .parameters()
+            .iter()
+            .filter(|parameter| parameter.ty == Type::Boolean)
+            .map(|parameter| parameter.name.as_str())
+            .collect();
+        if booleans.contains(&name.as_str()) {
+            return Some(name);
+        }
+        let message = format!("`{name}` is not a parameter of type Bool of this tool");
+        let hint = match nearest(&name, booleans.iter().copied()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "name the parameter that makes a call change nothing".to_owned(),
+        };
+        self.error_with_hint("dry-run-argument", span, message, hint);
+        None
+    }
+
+    fn risk(&mut self, properties: &Properties<'t>) -> Option<RiskLevel> {
+        let (word, span) = self.optional_text(properties, "risk")?;
+        let level = word.as_str().parse().ok();
+        if level.is_none() {
+            let words = RiskLevel::ALL.map(RiskLevel::as_str);
+            let hint = match nearest(word.as_str(), words) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("the levels are {}", list(&words)),
+            };
+            self.error_with_hint(
+                "unknown-risk",
+                span,
+                format!("`{word}` is no risk level"),
+                hint,
+            );
+        }
+        level
+    }
+
+    fn timeout(&mut self, properties: &Properties<'t>) -> Option<TimeoutSeconds> {
+        let (seconds, span) = self.optional_integer(properties, "timeout_seconds")?;
+        match TimeoutSeconds::try_from(seconds) {
+            Ok(timeout) => Some(timeout),
+            Err(error) => {
+                self.error("timeout-range", span, format!("{error}, not {seconds}"));
+                None
+            }
+        }
+    }
+
+    fn undo_window(&mut self, properties: &Properties<'t>) -> Option<u32> {
+        let (seconds, span) = self.optional_integer(properties, "undo_window_seconds")?;
+        let window = u32::try_from(seconds).ok();
+        if window.is_none() {
+            let message = format!("an undo window is zero or more seconds, not {seconds}");
+            self.error("undo-window-range", span, message);
+        }
+        window
+    }
+}

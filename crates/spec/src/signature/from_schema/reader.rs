@@ -1,0 +1,364 @@
+//! Reads one schema. What it cannot express it notes and goes on, so that all of it is found; the
+//! depth of nesting and the amount of work are bounded whatever the schema.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use super::Inexpressible;
+use super::budget::{Budget, MAX_TYPES};
+use super::keywords::{COMBINING, Kind, LOGICAL, accepts_all, effective, is_idle};
+use super::place::Place;
+use crate::signature::check::{misfit, nests_within};
+use crate::signature::{Field, MAX_DEPTH, Type, shortened};
+
+/// How many references and choices may lie on the way to a type. Each level of types commonly
+/// takes two: a choice with null, and a reference.
+const MAX_HOPS: usize = 2 * MAX_DEPTH;
+
+/// How many problems of one schema are told.
+const MAX_PROBLEMS: usize = 100;
+
+/// Something could not be expressed and has been noted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Noted;
+
+/// What a schema accepts: the values of a type, and perhaps null.
+#[derive(Debug, Clone)]
+pub(super) struct Shape {
+    pub(super) ty: Type,
+    pub(super) nullable: bool,
+}
+
+impl Shape {
+    pub(super) fn into_type(self) -> Type {
+        if self.nullable {
+            Type::nullable(self.ty)
+        } else {
+            self.ty
+        }
+    }
+}
+
+/// How far down a schema lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Depth {
+    pub(super) level: usize,
+    pub(super) hops: usize,
+}
+
+impl Depth {
+    pub(super) fn below(self) -> Self {
+        Self {
+            level: self.level + 1,
+            ..self
+        }
+    }
+
+    pub(super) fn beside(self) -> Self {
+        Self {
+            hops: self.hops + 1,
+            ..self
+        }
+    }
+}
+
+/// The state of reading one schema.
+pub(super) struct Reader<'s> {
+    pub(super) root: &'s Value,
+    pub(super) budget: Budget,
+    /// The references being followed, by the key and name of their definitions.
+    pub(super) following: Vec<(&'static str, String)>,
+    /// How many of the schemas around the present one bear an `$id`, and so change what
+    /// references mean.
+    pub(super) embedded: usize,
+    problems: Vec<Inexpressible>,
+    known: HashSet<Inexpressible>,
+    exhausted: bool,
+}
+
+impl<'s> Reader<'s> {
+    pub(super) fn new(root: &'s Value) -> Self {
+        Self {
+            root,
+            budget: Budget::default(),
+            following: Vec::new(),
+            embedded: 0,
+            problems: Vec::new(),
+            known: HashSet::new(),
+            exhausted: false,
+        }
+    }
+
+    /// The outcome, if nothing was noted on the way to it.
+    pub(super) fn finish<T>(self, outcome: Result<T, Noted>) -> Result<T, Vec<Inexpressible>> {
+        match outcome {
+            Ok(value) if self.problems.is_empty() => Ok(value),
+            _ => Err(self.problems),
+        }
+    }
+
+    /// Notes what cannot be expressed. Schemas referred to more than once are read more than once,
+    /// but their problems are told once.
+    pub(super) fn note(&mut self, place: &Place<'_>, reason: impl Into<String>) -> Noted {
+        if self.problems.len() < MAX_PROBLEMS {
+            let problem = Inexpressible {
+                pointer: place.pointer(),
+                reason: reason.into(),
+            };
+            if self.known.insert(problem.clone()) {
+                self.problems.push(problem);
+            }
+        }
+        Noted
+    }
+
+    /// Notes, once, that the schema is too large.
+    pub(super) fn exhaust(&mut self, place: &Place<'_>) -> Noted {
+        if !self.exhausted {
+            self.exhausted = true;
+            let reason = format!("the schema is too large: it describes over {MAX_TYPES} types");
+            self.note(place, reason);
+        }
+        Noted
+    }
+
+    /// Reads the whole schema as a type.
+    pub(super) fn root(&mut self) -> Result<Shape, Noted> {
+        self.read(self.root, &Place::Root, Depth { level: 1, hops: 0 })
+    }
+
+    /// Reads the whole schema as that of an object of arguments.
+    pub(super) fn parameters(&mut self) -> Result<Vec<Field>, Noted> {
+        // The object of arguments is no level of its own: its properties are the first.
+        let shape = self.read(self.root, &Place::Root, Depth { level: 0, hops: 0 })?;
+        match shape {
+            Shape { nullable: true, .. } => Err(self.note(
+                &Place::Root,
+                "null is accepted, but arguments are always given",
+            )),
+            Shape {
+                ty: Type::Record(fields),
+                ..
+            } => Ok(fields),
+            Shape {
+                ty: Type::Object, ..
+            } => Err(self.open(&Place::Root)),
+            Shape { ty, .. } => {
+                let found = shortened(&ty.to_string());
+                let reason = format!("arguments are an object with named fields, not {found}");
+                Err(self.note(&Place::Root, reason))
+            }
+        }
+    }
+
+    pub(super) fn open(&mut self, place: &Place<'_>) -> Noted {
+        self.note(
+            place,
+            "extra keys are allowed: `additionalProperties` is not `false`",
+        )
+    }
+
+    /// Reads the schema at `place`.
+    pub(super) fn read(
+        &mut self,
+        schema: &'s Value,
+        place: &Place<'_>,
+        depth: Depth,
+    ) -> Result<Shape, Noted> {
+        if self.exhausted {
+            return Err(Noted);
+        }
+        if depth.level > MAX_DEPTH || depth.hops > MAX_HOPS {
+            return Err(self.note(
+                place,
+                format!("it is nested deeper than {MAX_DEPTH} levels"),
+            ));
+        }
+        let keywords = match schema {
+            Value::Object(keywords) => keywords,
+            Value::Bool(true) => return Err(self.note(place, "any value is accepted")),
+            Value::Bool(false) => return Err(self.note(place, "no value is accepted")),
+            Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                return Err(self.note(place, "a schema is an object or a boolean"));
+            }
+        };
+        if !self.budget.types(1) || !self.budget.bytes(16 * keywords.len()) {
+            return Err(self.exhaust(place));
+        }
+        let embeds = usize::from(!place.is_root() && keywords.contains_key("$id"));
+        self.embedded += embeds;
+        let shape = self.described(keywords, place, depth);
+        self.embedded -= embeds;
+        let shape = shape?;
+        if let Some(default) = keywords.get("default") {
+            self.check_default(default, &shape, &place.key("default"))?;
+        }
+        Ok(shape)
+    }
+
+    fn check_default(
+        &mut self,
+        default: &Value,
+        shape: &Shape,
+        place: &Place<'_>,
+    ) -> Result<(), Noted> {
+        if !nests_within(default, MAX_DEPTH) {
+            return Err(self.note(
+                place,
+                format!("it is nested deeper than {MAX_DEPTH} levels"),
+            ));
+        }
+        if !self.budget.value(default) {
+            return Err(self.exhaust(place));
+        }
+        if shape.nullable && default.is_null() {
+            return Ok(());
+        }
+        match misfit(&shape.ty, default) {
+            None => Ok(()),
+            Some(mismatch) => Err(self.note(
+                place,
+                format!("the default does not fit its schema: {mismatch}"),
+            )),
+        }
+    }
+
+    fn described(
+        &mut self,
+        keywords: &'s Map<String, Value>,
+        place: &Place<'_>,
+        depth: Depth,
+    ) -> Result<Shape, Noted> {
+        if keywords.get("not").is_some_and(accepts_all) {
+            return Err(self.note(place, "no value is accepted"));
+        }
+        let mut logical = Ok(());
+        for keyword in LOGICAL
+            .into_iter()
+            .filter(|keyword| keywords.contains_key(*keyword))
+        {
+            logical = Err(self.note(&place.key(keyword), cannot_be_expressed(keyword)));
+        }
+        let combining = COMBINING
+            .into_iter()
+            .find(|keyword| keywords.contains_key(*keyword));
+        let shape = if let Some(reference) = keywords.get("$ref") {
+            let alone = self.alone(keywords, "$ref", place);
+            let shape = self.reference(reference, &place.key("$ref"), depth);
+            alone.and(shape)
+        } else if let Some((keyword, branches)) =
+            combining.and_then(|keyword| Some((keyword, keywords.get(keyword)?)))
+        {
+            let alone = self.alone(keywords, keyword, place);
+            let shape = self.choice(keyword, branches, &place.key(keyword), depth);
+            alone.and(shape)
+        } else {
+            self.direct(keywords, place, depth)
+        };
+        logical.and(shape)
+    }
+
+    /// Checks that no other keyword narrows what `keyword` describes. Drafts differ in whether
+    /// keywords beside a reference count, so with this none has to.
+    fn alone(
+        &mut self,
+        keywords: &Map<String, Value>,
+        keyword: &str,
+        place: &Place<'_>,
+    ) -> Result<(), Noted> {
+        let mut beside = effective(keywords, keyword);
+        beside.retain(|keyword| !LOGICAL.contains(keyword));
+        if beside.is_empty() {
+            return Ok(());
+        }
+        let reason = format!(
+            "`{keyword}` together with `{}` cannot be expressed",
+            beside.join("`, `")
+        );
+        Err(self.note(place, reason))
+    }
+
+    /// Reads a schema that names the type itself.
+    fn direct(
+        &mut self,
+        keywords: &'s Map<String, Value>,
+        place: &Place<'_>,
+        depth: Depth,
+    ) -> Result<Shape, Noted> {
+        let kinds = self.kinds(keywords, place)?;
+        if keywords.contains_key("enum") || keywords.contains_key("const") {
+            return self.listed(keywords, kinds.as_deref(), place);
+        }
+        let Some(mut kinds) = kinds else {
+            let reason = match effective(keywords, "")[..] {
+                [] => "any value is accepted",
+                _ => "without `type`, values of every other kind are accepted too",
+            };
+            return Err(self.note(place, reason));
+        };
+        let nullable = kinds.contains(&Kind::Null);
+        kinds.retain(|kind| *kind != Kind::Null);
+        if kinds.contains(&Kind::Number) {
+            kinds.retain(|kind| *kind != Kind::Integer);
+        }
+        let kind = match kinds[..] {
+            [kind] => kind,
+            [] => return Err(self.note(place, "only null is accepted")),
+            _ => {
+                let reason = "a choice between kinds of values cannot be expressed";
+                return Err(self.note(&place.key("type"), reason));
+            }
+        };
+        let unrestricted = self.unrestricted(keywords, kind, place);
+        let ty = match kind {
+            Kind::Null => Err(self.note(place, "only null is accepted")),
+            Kind::Boolean => Ok(Type::Boolean),
+            Kind::Integer => Ok(Type::Integer),
+            Kind::Number => Ok(Type::Number),
+            Kind::Text => Ok(Type::Text),
+            Kind::Array => self.array(keywords, place, depth),
+            Kind::Object => self.object(keywords, place, depth),
+        };
+        unrestricted.and(ty).map(|ty| Shape { ty, nullable })
+    }
+
+    /// Checks that no keyword refuses some values of `kind`.
+    pub(super) fn unrestricted(
+        &mut self,
+        keywords: &Map<String, Value>,
+        kind: Kind,
+        place: &Place<'_>,
+    ) -> Result<(), Noted> {
+        let mut outcome = Ok(());
+        for &keyword in kind.restrictions() {
+            if keywords
+                .get(keyword)
+                .is_some_and(|setting| !is_idle(keyword, setting))
+            {
+                outcome = Err(self.note(&place.key(keyword), cannot_be_expressed(keyword)));
+            }
+        }
+        outcome
+    }
+
+    fn array(
+        &mut self,
+        keywords: &'s Map<String, Value>,
+        place: &Place<'_>,
+        depth: Depth,
+    ) -> Result<Type, Noted> {
+        match keywords.get("items") {
+            None => Ok(Type::Array),
+            Some(items) if accepts_all(items) => Ok(Type::Array),
+            Some(items) => {
+                let item = self.read(items, &place.key("items"), depth.below())?;
+                Ok(Type::list(item.into_type()))
+            }
+        }
+    }
+}
+
+fn cannot_be_expressed(keyword: &str) -> String {
+    format!("`{keyword}` cannot be expressed")
+}

@@ -1,0 +1,123 @@
+//! What to suggest to someone who wrote a type that does not exist, or a type in the notation of
+//! another language.
+
+use super::shortened;
+use crate::nearest::nearest;
+use crate::signature::Type;
+
+/// Every type name with its type; the first name of each type is the canonical one.
+const SCALARS: [(&str, Type); 11] = [
+    ("Text", Type::Text),
+    ("String", Type::Text),
+    ("Int", Type::Integer),
+    ("Integer", Type::Integer),
+    ("Double", Type::Number),
+    ("Number", Type::Number),
+    ("Float", Type::Number),
+    ("Bool", Type::Boolean),
+    ("Boolean", Type::Boolean),
+    ("Object", Type::Object),
+    ("Array", Type::Array),
+];
+
+/// Names other notations have, in lower case, and the name here.
+const FOREIGN: [(&str, &str); 28] = [
+    ("str", "Text"),
+    ("char", "Text"),
+    ("varchar", "Text"),
+    ("date", "Text"),
+    ("datetime", "Text"),
+    ("url", "Text"),
+    ("uuid", "Text"),
+    ("long", "Int"),
+    ("i32", "Int"),
+    ("i64", "Int"),
+    ("u32", "Int"),
+    ("u64", "Int"),
+    ("usize", "Int"),
+    ("int32", "Int"),
+    ("int64", "Int"),
+    ("f32", "Double"),
+    ("f64", "Double"),
+    ("decimal", "Double"),
+    ("real", "Double"),
+    ("dict", "Object"),
+    ("map", "Object"),
+    ("hashmap", "Object"),
+    ("record", "Object"),
+    ("json", "Object"),
+    ("list", "Array"),
+    ("vec", "Array"),
+    ("io", "IO"),
+    ("maybe", "Maybe"),
+];
+
+/// The type of that name.
+pub(super) fn scalar(name: &str) -> Option<Type> {
+    let (_, ty) = SCALARS.iter().find(|(known, _)| *known == name)?;
+    Some(ty.clone())
+}
+
+/// Whether a word of this name, followed by a type, means a list of that type elsewhere.
+pub(super) fn means_list(word: &str) -> bool {
+    matches_ignoring_case(
+        word,
+        &["list", "vec", "array", "seq", "set", "sequence", "listof"],
+    )
+}
+
+/// Whether a word of this name, followed by a type, means that nothing need be given elsewhere.
+pub(super) fn means_optional(word: &str) -> bool {
+    matches_ignoring_case(word, &["optional", "option", "nullable", "opt", "maybe"])
+}
+
+fn matches_ignoring_case(word: &str, known: &[&str]) -> bool {
+    known.iter().any(|known| known.eq_ignore_ascii_case(word))
+}
+
+/// The advice for an unknown type name that stands alone.
+pub(super) fn unknown_type(name: &str) -> String {
+    let names = SCALARS.map(|(known, _)| known);
+    let known = format!("the types are {}, [T] and {{name: T}}", names.join(", "));
+    let nothing = [
+        "unit",
+        "void",
+        "none",
+        "null",
+        "nil",
+        "nothing",
+        "undefined",
+    ];
+    let anything = ["any", "value", "unknown", "dynamic"];
+    if matches_ignoring_case(name, &nothing) {
+        return format!("there is no type for nothing; {known}");
+    }
+    if matches_ignoring_case(name, &anything) {
+        return format!("there is no type for just any value; {known}");
+    }
+    let exact = names
+        .into_iter()
+        .find(|known| known.eq_ignore_ascii_case(name));
+    let foreign = FOREIGN
+        .iter()
+        .find(|(foreign, _)| foreign.eq_ignore_ascii_case(name));
+    let meant = exact
+        .or(foreign.map(|(_, here)| *here))
+        .or_else(|| nearest(name, names));
+    match meant {
+        Some(meant) => format!("did you mean `{meant}`? {known}"),
+        None => known,
+    }
+}
+
+/// The advice for `name` followed by a type, such as `List Text` or `Optional Int`.
+pub(super) fn applied_type(name: &str, argument: Option<&str>) -> Option<String> {
+    let argument = argument.map_or_else(|| "T".to_owned(), shortened);
+    if means_list(name) {
+        Some(format!("a list is written `[{argument}]`"))
+    } else if means_optional(name) {
+        Some(format!("write `Maybe {argument}`"))
+    } else {
+        None
+    }
+}

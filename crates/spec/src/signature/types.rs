@@ -1,0 +1,171 @@
+//! The signature and its parts as data. Types and fields are plain values anyone can build;
+//! a [`Signature`] is checked when made, so whoever holds one need not check it again.
+
+use serde_json::Value;
+
+use super::check::{self, SignatureError};
+
+/// What a tool takes and what it returns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature {
+    parameters: Vec<Field>,
+    returns: Type,
+}
+
+impl Signature {
+    /// A signature of these parts, if they are sound.
+    ///
+    /// # Errors
+    /// The first unsound part found: an empty or repeated name, an empty enum or one that repeats
+    /// an option, a default that does not fit its type, a nullable type where none may stand, or
+    /// types nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
+    pub fn new(parameters: Vec<Field>, returns: Type) -> Result<Self, SignatureError> {
+        check::fields(&parameters, "", 1)?;
+        check::standing_type(&returns, "the return type", 1)?;
+        Ok(Self {
+            parameters,
+            returns,
+        })
+    }
+
+    /// The parameters in the order they were declared.
+    #[must_use]
+    pub fn parameters(&self) -> &[Field] {
+        &self.parameters
+    }
+
+    /// The type of what is returned.
+    #[must_use]
+    pub fn returns(&self) -> &Type {
+        &self.returns
+    }
+
+    /// The parameter of that name.
+    #[must_use]
+    pub fn parameter(&self, name: &str) -> Option<&Field> {
+        self.parameters.iter().find(|field| field.name == name)
+    }
+
+    /// The parameters and the return type, for building another signature of them.
+    #[must_use]
+    pub fn into_parts(self) -> (Vec<Field>, Type) {
+        (self.parameters, self.returns)
+    }
+}
+
+/// A parameter of a tool or a field of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// The key under which its value is passed.
+    pub name: String,
+    /// What values it takes; never [`Type::Nullable`] in a sound signature.
+    pub ty: Type,
+    /// Whether it may be left out.
+    pub presence: Presence,
+    /// What it means, for the reader who must fill it.
+    pub description: Option<String>,
+}
+
+impl Field {
+    /// A field that must be given.
+    #[must_use]
+    pub fn required(name: impl Into<String>, ty: Type) -> Self {
+        Self {
+            name: name.into(),
+            ty,
+            presence: Presence::Required,
+            description: None,
+        }
+    }
+
+    /// A field that may be left out.
+    #[must_use]
+    pub fn optional(name: impl Into<String>, ty: Type) -> Self {
+        Self {
+            presence: Presence::Optional,
+            ..Self::required(name, ty)
+        }
+    }
+
+    /// A field that has `value` when left out.
+    #[must_use]
+    pub fn with_default(name: impl Into<String>, ty: Type, value: impl Into<Value>) -> Self {
+        Self {
+            presence: Presence::Default(value.into()),
+            ..Self::required(name, ty)
+        }
+    }
+
+    /// The same field with a description.
+    #[must_use]
+    pub fn described(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Whether it must be given.
+    #[must_use]
+    pub fn is_required(&self) -> bool {
+        self.presence == Presence::Required
+    }
+}
+
+/// Whether a field may be left out, and what then holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    /// It must be given.
+    Required,
+    /// It may be left out and then has no value.
+    Optional,
+    /// It may be left out and then has this value.
+    Default(Value),
+}
+
+/// A set of JSON values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Type {
+    /// Any string.
+    Text,
+    /// Any number without a fractional part.
+    Integer,
+    /// Any number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// Any JSON object.
+    Object,
+    /// Any JSON array.
+    Array,
+    /// Arrays whose items all have one type.
+    List(Box<Type>),
+    /// Objects with these fields and no others.
+    Record(Vec<Field>),
+    /// Any of these strings.
+    Enum(Vec<String>),
+    /// A value of the type, or `null`. It stands only where a value must be present, as the item
+    /// of a list or the returned value; a field that may be absent says so by its [`Presence`].
+    Nullable(Box<Type>),
+}
+
+impl Type {
+    /// Arrays whose items have type `item`.
+    #[must_use]
+    pub fn list(item: Type) -> Self {
+        Self::List(Box::new(item))
+    }
+
+    /// A value of type `ty`, or `null`; a type that is nullable already stays as it is.
+    #[must_use]
+    pub fn nullable(ty: Type) -> Self {
+        match ty {
+            Self::Nullable(_) => ty,
+            ty => Self::Nullable(Box::new(ty)),
+        }
+    }
+
+    /// Any of these strings.
+    #[must_use]
+    pub fn options<S: Into<String>>(options: impl IntoIterator<Item = S>) -> Self {
+        Self::Enum(options.into_iter().map(Into::into).collect())
+    }
+}
