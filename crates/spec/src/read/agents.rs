@@ -98,8 +98,16 @@ impl<'t> Reader<'t> {
             match element {
                 Element::Reference(name) => self.refer(&mut parts, &name, definition, definitions),
                 Element::Bracket(bracket) => {
-                    let is_other = role(bracket.subject(), Some(bracket)) == Role::Other;
-                    if let Some(name) = bracket.subject().identifier().filter(|_| !is_other) {
+                    let Some(name) = bracket.subject().identifier() else {
+                        continue;
+                    };
+                    let is_meant = match role(bracket.subject(), Some(bracket)) {
+                        // A second definition of a name has been reported; it is not this part.
+                        Role::Defines(_) => definitions.defines(&name),
+                        Role::Mentions => true,
+                        Role::Other => false,
+                    };
+                    if is_meant {
                         self.refer(&mut parts, &name, definition, definitions);
                     }
                 }

@@ -45,6 +45,12 @@ impl<'t> Definitions<'t> {
         Some((index, self.all.get(index)?))
     }
 
+    /// Whether this very name is the one in the definition.
+    pub(super) fn defines(&self, name: &Name<'_>) -> bool {
+        self.find(&name.text)
+            .is_some_and(|(_, definition)| definition.name.span == name.span)
+    }
+
     pub(super) fn of_kind(&self, kind: Kind) -> impl Iterator<Item = (usize, &Definition<'t>)> {
         self.all
             .iter()

@@ -1,0 +1,249 @@
+//! Binding: from what an agent declares to what can run. It decides whether an implementation may
+//! stand behind a specification; it runs nothing and changes neither.
+
+use std::sync::Arc;
+
+use windlass_spec::{
+    Agent, ToolName, ToolSpecification, Type, accepts_parameters, nearest_all,
+    parameters_from_schema,
+};
+
+use crate::difference::differences;
+use crate::failure::{BindingFailure, Reason, SchemaPart};
+use crate::library::ToolLibrary;
+use crate::tool::Tool;
+
+/// How closely an implementation must follow its specification.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum BindingMode {
+    /// Both say the same: description, schema, and return schema where the implementation states
+    /// one. The order in which a schema says it does not matter.
+    #[default]
+    Exact,
+    /// The implementation takes everything the specification allows and, where it states a return
+    /// schema, returns only what the specification promises. Descriptions may differ.
+    Compatible,
+}
+
+/// A specification together with the implementation that stands behind it.
+#[derive(Debug, Clone)]
+pub struct BoundTool {
+    specification: Arc<ToolSpecification>,
+    tool: Tool,
+}
+
+impl BoundTool {
+    /// The name both have.
+    #[must_use]
+    pub fn name(&self) -> &ToolName {
+        self.tool.name()
+    }
+
+    /// What the agent declares.
+    #[must_use]
+    pub fn specification(&self) -> &Arc<ToolSpecification> {
+        &self.specification
+    }
+
+    /// What runs.
+    #[must_use]
+    pub fn tool(&self) -> &Tool {
+        &self.tool
+    }
+}
+
+/// All tools of an agent, bound to one library, in the order the agent declares them.
+#[derive(Debug, Clone)]
+pub struct BoundTools {
+    library: String,
+    tools: Vec<BoundTool>,
+}
+
+impl BoundTools {
+    /// The name of the library the implementations are from.
+    #[must_use]
+    pub fn library(&self) -> &str {
+        &self.library
+    }
+
+    /// The tool of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&BoundTool> {
+        self.tools.iter().find(|tool| tool.name().as_str() == name)
+    }
+
+    /// The tools in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, BoundTool> {
+        self.tools.iter()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Whether the agent declares none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+}
+
+impl<'a> IntoIterator for &'a BoundTools {
+    type Item = &'a BoundTool;
+    type IntoIter = std::slice::Iter<'a, BoundTool>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Finds the implementation of every tool of `agent` in `library`.
+///
+/// # Errors
+/// A failure for each tool that cannot be bound, in the order the agent declares them.
+pub fn bind(
+    agent: &Agent,
+    library: &ToolLibrary,
+    mode: BindingMode,
+) -> Result<BoundTools, Vec<BindingFailure>> {
+    let mut tools = Vec::with_capacity(agent.tools().len());
+    let mut failures = Vec::new();
+    for specification in agent.tools() {
+        match library.bind_tool(specification, mode) {
+            Ok(tool) => tools.push(tool),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    if failures.is_empty() {
+        Ok(BoundTools {
+            library: library.name().to_owned(),
+            tools,
+        })
+    } else {
+        Err(failures)
+    }
+}
+
+impl ToolLibrary {
+    /// Finds the implementation of one tool.
+    ///
+    /// # Errors
+    /// Every reason why there is none.
+    pub fn bind_tool(
+        &self,
+        specification: &Arc<ToolSpecification>,
+        mode: BindingMode,
+    ) -> Result<BoundTool, BindingFailure> {
+        let failure = |reasons| BindingFailure {
+            tool: specification.name().clone(),
+            reasons,
+        };
+        let Some(tool) = self.lookup(specification.name().as_str()) else {
+            return Err(failure(vec![self.missing(specification.name())]));
+        };
+        let reasons = match mode {
+            BindingMode::Exact => what_differs(specification, tool),
+            BindingMode::Compatible => what_does_not_fit(specification, tool),
+        };
+        if reasons.is_empty() {
+            Ok(BoundTool {
+                specification: Arc::clone(specification),
+                tool: tool.clone(),
+            })
+        } else {
+            Err(failure(reasons))
+        }
+    }
+
+    fn missing(&self, name: &ToolName) -> Reason {
+        const SUGGESTIONS: usize = 3;
+        let names = self.iter().map(|tool| tool.name().as_str());
+        let nearest = nearest_all(name.as_str(), names, SUGGESTIONS);
+        Reason::Missing {
+            library: self.name().to_owned(),
+            nearest: nearest.into_iter().map(str::to_owned).collect(),
+        }
+    }
+}
+
+fn what_differs(specification: &ToolSpecification, tool: &Tool) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    if specification.description() != tool.description() {
+        reasons.push(Reason::DescriptionDiffers {
+            specification: specification.description().to_owned(),
+            implementation: tool.description().to_owned(),
+        });
+    }
+    let arguments = differences(specification.schema(), tool.schema());
+    if !arguments.is_empty() {
+        reasons.push(Reason::SchemaDiffers {
+            differences: arguments,
+        });
+    }
+    let result = tool
+        .returns_schema()
+        .map(|returns| differences(&specification.returns_schema(), returns))
+        .unwrap_or_default();
+    if !result.is_empty() {
+        reasons.push(Reason::ReturnDiffers {
+            differences: result,
+        });
+    }
+    reasons
+}
+
+fn what_does_not_fit(specification: &ToolSpecification, tool: &Tool) -> Vec<Reason> {
+    let arguments = arguments_that_do_not_fit(specification, tool);
+    arguments
+        .into_iter()
+        .chain(result_that_does_not_fit(specification, tool))
+        .collect()
+}
+
+// What says the same fits, however large it is: only what differs is read into types, which has
+// limits. So whatever binds exactly also binds compatibly.
+
+fn arguments_that_do_not_fit(specification: &ToolSpecification, tool: &Tool) -> Option<Reason> {
+    if differences(specification.schema(), tool.schema()).is_empty() {
+        return None;
+    }
+    match parameters_from_schema(tool.schema()) {
+        Ok(taken) => accepts_parameters(&taken, specification.signature().parameters())
+            .err()
+            .map(|mismatches| Reason::Incompatible { mismatches }),
+        Err(inexpressible) => Some(Reason::CannotTell {
+            part: SchemaPart::Parameters,
+            inexpressible,
+        }),
+    }
+}
+
+fn result_that_does_not_fit(specification: &ToolSpecification, tool: &Tool) -> Option<Reason> {
+    let returns = tool.returns_schema()?;
+    if differences(&specification.returns_schema(), returns).is_empty() {
+        return None;
+    }
+    let promised = specification.signature().returns();
+    match Type::from_schema(returns) {
+        // The mismatches are worded for arguments, where the specification is what comes in. Of a
+        // result it is what goes out, so only the places are kept.
+        Ok(returned) => promised.accepts(&returned).err().map(|mismatches| {
+            let mut paths: Vec<String> = mismatches
+                .into_iter()
+                .map(|mismatch| mismatch.path)
+                .collect();
+            paths.dedup();
+            Reason::ReturnIncompatible {
+                specification: promised.clone(),
+                implementation: returned,
+                paths,
+            }
+        }),
+        Err(inexpressible) => Some(Reason::CannotTell {
+            part: SchemaPart::Returns,
+            inexpressible,
+        }),
+    }
+}

@@ -1,0 +1,39 @@
+//! Tool implementations, libraries of them, and their binding to specifications.
+//!
+//! A [`Tool`] is made of a Rust function with [`#[tool]`](macro@tool), or of any handler with
+//! [`Tool::builder`]. A [`ToolLibrary`] holds tools by name; [`bind`] finds the implementation of
+//! each tool an agent declares, or says everything that stands in the way. A tool runs only in
+//! exchange for a permit. No model is called from here.
+
+mod answer;
+mod bind;
+mod builder;
+mod difference;
+mod failure;
+pub mod hello;
+mod library;
+mod native;
+mod tool;
+mod tool_type;
+
+pub use bind::{BindingMode, BoundTool, BoundTools, bind};
+pub use builder::{IntoSignature, ToolBuildError, ToolBuilder, ToolProblem};
+pub use difference::{Difference, differences};
+pub use failure::{BindingFailure, Reason, SchemaPart};
+pub use hello::{builtin_libraries, builtin_library};
+pub use library::{MergeConflict, ToolLibrary};
+pub use tool::{Tool, ToolError, ToolFuture};
+pub use tool_type::{Nesting, ToolType, TypeTooDeep};
+pub use windlass_macros::{ToolType, tool};
+
+/// Everything the code written by the macros refers to, so that a crate which passes the macros on
+/// needs to pass on only this. Not for use by hand: it changes with the macros.
+#[doc(hidden)]
+pub mod __private {
+    pub use serde_json::json;
+    pub use windlass_spec::Type;
+
+    pub use crate::native::{Arguments, NativeTool};
+    pub use crate::tool_type::optional;
+    pub use crate::{Nesting, Tool, ToolBuildError, ToolError, ToolType, TypeTooDeep};
+}

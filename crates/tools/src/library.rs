@@ -1,0 +1,143 @@
+//! Libraries: tools by name. Two libraries may hold different tools under one name; which of them an
+//! agent gets is decided when it is bound, so one agent can be tried with either.
+
+use std::collections::HashMap;
+
+use windlass_spec::ToolName;
+
+use crate::tool::Tool;
+
+/// Tools by name, in the order they were registered.
+#[derive(Debug, Clone)]
+pub struct ToolLibrary {
+    name: String,
+    tools: Vec<Tool>,
+    positions: HashMap<ToolName, usize>,
+}
+
+impl ToolLibrary {
+    /// A library without tools.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            tools: Vec::new(),
+            positions: HashMap::new(),
+        }
+    }
+
+    /// The library with one more tool, or another in place of the one of the same name.
+    #[must_use]
+    pub fn with(mut self, tool: Tool) -> Self {
+        self.register(tool);
+        self
+    }
+
+    /// Adds a tool. One of the same name gives way to it, keeping its place, and is returned.
+    pub fn register(&mut self, tool: Tool) -> Option<Tool> {
+        if let Some(place) = self
+            .positions
+            .get(tool.name())
+            .and_then(|&position| self.tools.get_mut(position))
+        {
+            return Some(std::mem::replace(place, tool));
+        }
+        self.positions.insert(tool.name().clone(), self.tools.len());
+        self.tools.push(tool);
+        None
+    }
+
+    /// Adds a tool under another name than its own.
+    pub fn register_as(&mut self, name: ToolName, tool: Tool) -> Option<Tool> {
+        self.register(tool.renamed(name))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The tool of that name.
+    #[must_use]
+    pub fn lookup(&self, name: &str) -> Option<&Tool> {
+        self.positions
+            .get(name)
+            .and_then(|&position| self.tools.get(position))
+    }
+
+    /// The tools in the order they were registered.
+    #[must_use]
+    pub fn list(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// Goes through the tools in the order they were registered.
+    pub fn iter(&self) -> std::slice::Iter<'_, Tool> {
+        self.tools.iter()
+    }
+
+    /// How many tools there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// This library, under its name, with the tools of `other` after its own.
+    ///
+    /// # Errors
+    /// All names that both have. Neither gives way silently: which was meant is not for a merge to
+    /// guess.
+    pub fn merge(mut self, other: Self) -> Result<Self, MergeConflict> {
+        let names: Vec<ToolName> = other
+            .iter()
+            .filter(|tool| self.lookup(tool.name().as_str()).is_some())
+            .map(|tool| tool.name().clone())
+            .collect();
+        if !names.is_empty() {
+            return Err(MergeConflict {
+                libraries: [self.name, other.name],
+                names,
+            });
+        }
+        for tool in other.tools {
+            self.register(tool);
+        }
+        Ok(self)
+    }
+}
+
+impl<'a> IntoIterator for &'a ToolLibrary {
+    type Item = &'a Tool;
+    type IntoIter = std::slice::Iter<'a, Tool>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Two libraries that were to be merged hold tools under the same names.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the libraries `{}` and `{}` both have {}; register one of each under another name",
+    libraries[0],
+    libraries[1],
+    quoted(names)
+)]
+pub struct MergeConflict {
+    /// The names of the two libraries.
+    pub libraries: [String; 2],
+    /// The names that both have, in the order of the second.
+    pub names: Vec<ToolName>,
+}
+
+fn quoted(names: &[ToolName]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}

@@ -1,0 +1,211 @@
+//! Which implementation may stand behind which specification.
+
+use serde_json::json;
+use windlass_tools::{BindingFailure, BindingMode, Reason, SchemaPart, Tool, bind};
+
+use super::{agent, begun, described, library, specification, tool};
+
+/// Binds one tool and gives the reasons why it could not be.
+fn reasons(signature: &str, tool: Tool, mode: BindingMode) -> Vec<Reason> {
+    let specification = specification(tool.name().as_str(), signature);
+    library([tool])
+        .bind_tool(&specification, mode)
+        .err()
+        .map(|failure| failure.reasons)
+        .unwrap_or_default()
+}
+
+#[track_caller]
+fn assert_binds(signature: &str, implementation: &str, mode: BindingMode) {
+    assert_eq!(reasons(signature, tool("t", implementation), mode), []);
+}
+
+#[test]
+fn exact_binding_ignores_the_order_in_which_a_schema_says_things() {
+    assert_binds(
+        r#"(a: Text, b: "x" | "y") --> IO {c: Int, d: Int}"#,
+        r#"(b: "y" | "x", a: Text) --> IO {d: Int, c: Int}"#,
+        BindingMode::Exact,
+    );
+}
+
+#[test]
+fn exact_binding_reports_description_and_schemas_together() {
+    let specification = described("t", "Says hello", "(a: Text) --> IO Text");
+    let failure = library([tool("t", "(a: Int) --> IO Int")])
+        .bind_tool(&specification, BindingMode::Exact)
+        .unwrap_err();
+    assert!(matches!(
+        failure.reasons[..],
+        [
+            Reason::DescriptionDiffers { .. },
+            Reason::SchemaDiffers { .. },
+            Reason::ReturnDiffers { .. }
+        ]
+    ));
+}
+
+#[test]
+fn exact_binding_compares_the_result_only_where_it_is_stated() {
+    let silent = |name| {
+        let schema = tool(name, "(a: Text) --> IO Text").schema().clone();
+        begun(name).schema(schema).build().unwrap()
+    };
+    assert_eq!(
+        reasons("(a: Text) --> IO [Int]", silent("t"), BindingMode::Exact),
+        []
+    );
+    assert_eq!(
+        reasons(
+            "(a: Text) --> IO [Int]",
+            silent("t"),
+            BindingMode::Compatible
+        ),
+        []
+    );
+}
+
+#[test]
+fn an_implementation_that_takes_more_and_gives_less_is_compatible() {
+    assert_binds(
+        r#"(a: "x" | "y", n: Int) --> IO Double"#,
+        "(a: Text, n: Double, more: Maybe Bool) --> IO Int",
+        BindingMode::Compatible,
+    );
+}
+
+#[test]
+fn an_implementation_that_takes_less_is_not_compatible() {
+    for (signature, implementation) in [
+        ("(a: Text) --> IO Text", r#"(a: "x") --> IO Text"#),
+        ("(a: Maybe Text) --> IO Text", "(a: Text) --> IO Text"),
+        ("(a: Text) --> IO Text", "() --> IO Text"),
+        ("() --> IO Text", "(a: Text) --> IO Text"),
+    ] {
+        let reasons = reasons(
+            signature,
+            tool("t", implementation),
+            BindingMode::Compatible,
+        );
+        assert!(
+            matches!(reasons[..], [Reason::Incompatible { .. }]),
+            "{signature}: {reasons:?}"
+        );
+    }
+}
+
+#[test]
+fn an_implementation_that_returns_more_is_not_compatible() {
+    for (signature, implementation) in [
+        ("() --> IO Int", "() --> IO Double"),
+        ("() --> IO Text", "() --> IO (Maybe Text)"),
+        ("() --> IO {a: Text}", "() --> IO {a: Maybe Text}"),
+    ] {
+        let reasons = reasons(
+            signature,
+            tool("t", implementation),
+            BindingMode::Compatible,
+        );
+        assert!(
+            matches!(reasons[..], [Reason::ReturnIncompatible { .. }]),
+            "{signature}: {reasons:?}"
+        );
+    }
+}
+
+#[test]
+fn descriptions_may_differ_where_compatible_is_enough() {
+    let specification = described("t", "Says hello", r#"(a: Text "whom") --> IO Text"#);
+    let library = library([tool("t", r#"(a: Text "who") --> IO Text"#)]);
+    assert!(
+        library
+            .bind_tool(&specification, BindingMode::Compatible)
+            .is_ok()
+    );
+    assert!(
+        library
+            .bind_tool(&specification, BindingMode::Exact)
+            .is_err()
+    );
+}
+
+#[test]
+fn a_schema_that_no_signature_expresses_is_refused_not_guessed() {
+    let foreign = begun("t")
+        .schema(json!({
+            "type": "object",
+            "properties": {"a": {"type": "string", "pattern": "^x"}},
+            "required": ["a"],
+            "additionalProperties": false,
+        }))
+        .returns(json!({}))
+        .build()
+        .unwrap();
+    let reasons = reasons("(a: Text) --> IO Text", foreign, BindingMode::Compatible);
+    let parts: Vec<SchemaPart> = reasons
+        .iter()
+        .map(|reason| match reason {
+            Reason::CannotTell {
+                part,
+                inexpressible,
+            } => {
+                assert!(!inexpressible.is_empty());
+                *part
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(parts, [SchemaPart::Parameters, SchemaPart::Returns]);
+}
+
+#[test]
+fn a_schema_too_large_to_be_read_still_binds_to_its_equal() {
+    let options: Vec<String> = (0..20_000).map(|option| format!("\"{option}\"")).collect();
+    let signature = format!("(a: {}) --> IO Text", options.join(" | "));
+    assert_binds(&signature, &signature, BindingMode::Compatible);
+}
+
+#[test]
+fn a_missing_tool_comes_with_the_names_most_like_it() {
+    let library =
+        library(["sayHello", "say_hello_twice", "stop"].map(|name| tool(name, "() --> IO Text")));
+    let failure = library.bind_tool(
+        &specification("say_hello", "() --> IO Text"),
+        BindingMode::Exact,
+    );
+    assert_eq!(
+        failure.unwrap_err().reasons,
+        [Reason::Missing {
+            library: "local".to_owned(),
+            nearest: vec!["sayHello".to_owned(), "say_hello_twice".to_owned()],
+        }]
+    );
+}
+
+#[test]
+fn binding_an_agent_reports_every_tool_that_fails() {
+    let agent = agent(["a", "b", "c"].map(|name| specification(name, "() --> IO Text")));
+    let library = library([tool("b", "() --> IO Text"), tool("c", "() --> IO Int")]);
+    let failures = bind(&agent, &library, BindingMode::Exact).unwrap_err();
+    let failed: Vec<&str> = failures
+        .iter()
+        .map(|BindingFailure { tool, .. }| tool.as_str())
+        .collect();
+    assert_eq!(failed, ["a", "c"]);
+}
+
+#[test]
+fn bound_tools_stand_in_the_order_of_the_agent_and_share_its_specifications() {
+    let agent = agent(["b", "a"].map(|name| specification(name, "() --> IO Text")));
+    let library = library(["a", "b", "c"].map(|name| tool(name, "() --> IO Text")));
+    let bound = bind(&agent, &library, BindingMode::default()).unwrap();
+    let names: Vec<&str> = bound.iter().map(|tool| tool.name().as_str()).collect();
+    assert_eq!(names, ["b", "a"]);
+    assert_eq!(
+        (bound.len(), bound.is_empty(), bound.get("c").is_none()),
+        (2, false, true)
+    );
+    for (tool, declared) in bound.iter().zip(agent.tools()) {
+        assert!(std::sync::Arc::ptr_eq(tool.specification(), declared));
+    }
+}

@@ -1,0 +1,136 @@
+//! Building tools by hand.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use windlass_spec::{Field, Signature, Type};
+use windlass_tools::{Tool, ToolError, ToolProblem};
+
+use super::{begun, tool};
+
+#[test]
+fn a_signature_as_text_and_as_a_value_give_the_same_tool() {
+    let signature =
+        Signature::new(vec![Field::required("name", Type::Text)], Type::Integer).unwrap();
+    let by_value = begun("count").signature(signature).build().unwrap();
+    let by_text = tool("count", "(name: Text) --> IO Int");
+    assert_eq!(by_value.schema(), by_text.schema());
+    assert_eq!(by_value.returns_schema(), Some(&json!({"type": "integer"})));
+}
+
+#[test]
+fn a_foreign_tool_keeps_its_schemas_and_may_say_nothing_of_its_result() {
+    let schema = json!({"type": "object", "properties": {"q": {"type": "string", "minLength": 2}}});
+    let silent = begun("search").schema(schema.clone()).build().unwrap();
+    assert_eq!(silent.schema(), &schema);
+    assert_eq!(silent.returns_schema(), None);
+    let telling = begun("search")
+        .schema(schema)
+        .returns(json!({"type": "string"}))
+        .build()
+        .unwrap();
+    assert_eq!(telling.returns_schema(), Some(&json!({"type": "string"})));
+}
+
+#[test]
+fn a_handler_can_be_written_in_types_of_rust() {
+    #[derive(Deserialize)]
+    struct Sum {
+        left: i64,
+        right: i64,
+    }
+    #[derive(Serialize)]
+    struct Total {
+        total: i64,
+    }
+    let built = Tool::builder("add")
+        .description("Adds two numbers")
+        .signature("(left: Int, right: Int) --> IO {total: Int}")
+        .typed(|sum: Sum| async move {
+            Ok(Total {
+                total: sum.left + sum.right,
+            })
+        })
+        .build();
+    assert_eq!(built.unwrap().name().as_str(), "add");
+}
+
+#[test]
+fn every_problem_of_a_tool_is_reported_at_once() {
+    let error = Tool::builder(" ")
+        .schema(json!("text"))
+        .returns(json!(["string"]))
+        .build()
+        .unwrap_err();
+    insta::assert_snapshot!(error, @r"
+    the tool ` ` cannot be built
+      the name is refused: it is empty
+      the description is empty: say what the tool does, for the model that may choose it
+      the schema of the arguments is not a JSON object: give one with `properties`
+      the schema of the result is neither a JSON object nor a boolean
+      it has nothing to run: give a `handler`, or a `typed` one
+    ");
+}
+
+#[test]
+fn a_bad_signature_is_reported_with_its_place_and_a_hint() {
+    let error = begun("greet")
+        .signature("(name: Strin, age: Int) --> ")
+        .build()
+        .unwrap_err();
+    insta::assert_snapshot!(error);
+}
+
+#[test]
+fn a_tool_must_say_what_it_takes() {
+    let error = begun("greet").build().unwrap_err();
+    assert_eq!(error.problems, [ToolProblem::NoSignature]);
+}
+
+#[test]
+fn arguments_are_an_object() {
+    let error = begun("greet")
+        .schema(json!({"type": "string"}))
+        .build()
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the tool `greet` cannot be built\n  \
+         the schema describes arguments of type \"string\": arguments are an object"
+    );
+}
+
+#[test]
+fn an_unsound_signature_value_is_a_problem_of_the_tool() {
+    let twice = vec![
+        Field::required("name", Type::Text),
+        Field::required("name", Type::Text),
+    ];
+    let error = begun("greet")
+        .signature(Signature::new(twice, Type::Text))
+        .build()
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the tool `greet` cannot be built\n  the signature is not sound: `name` is declared twice"
+    );
+}
+
+#[test]
+fn a_tool_is_shown_without_what_it_runs() {
+    let shown = format!("{:?}", tool("greet", "() --> IO Text"));
+    assert!(
+        shown.starts_with("Tool { name: ToolName(\"greet\")"),
+        "{shown}"
+    );
+    assert!(shown.ends_with(", .. }"), "{shown}");
+}
+
+#[test]
+fn arguments_that_cannot_be_read_are_called_invalid() {
+    let error = serde_json::from_value::<i64>(Value::from("three")).unwrap_err();
+    let error = ToolError::from(error);
+    assert!(
+        error.message().starts_with("invalid arguments: "),
+        "{error}"
+    );
+}

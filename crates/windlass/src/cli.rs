@@ -1,0 +1,57 @@
+//! The command line: what was typed becomes one call of one command.
+
+mod arguments;
+mod bind;
+mod check;
+mod format;
+mod report;
+mod schema;
+mod source;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use arguments::{Arguments, Command};
+
+/// How a command ended, which fixes the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Everything asked for is done and good.
+    Done,
+    /// What was looked at is not valid, or the work could not be done.
+    Failed,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Self::SUCCESS,
+            Outcome::Failed => Self::FAILURE,
+        }
+    }
+}
+
+impl Outcome {
+    fn from_success(is_success: bool) -> Self {
+        if is_success { Self::Done } else { Self::Failed }
+    }
+}
+
+/// Runs the command that was typed. Usage errors end the process with code 2.
+pub(crate) fn run() -> anyhow::Result<Outcome> {
+    let arguments = Arguments::parse();
+    let reporter = report::Reporter::new(arguments.color);
+    match arguments.command {
+        Command::Check(command) => check::run(&command, &reporter),
+        Command::Fmt(command) => format::run(&command, &reporter),
+        Command::Schema(command) => schema::run(&command, &reporter),
+        Command::Bind(command) => bind::run(&command, &reporter),
+    }
+}
+
+/// Says why a command could not do its work.
+pub(crate) fn print_error(error: &anyhow::Error) {
+    let _ = writeln!(std::io::stderr(), "error: {error:#}");
+}

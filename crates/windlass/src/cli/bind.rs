@@ -1,0 +1,126 @@
+//! `windlass bind`: would this file run with that library, and if not, why not.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use windlass_spec::{AgentFile, ToolSpecification};
+use windlass_tools::{
+    BindingFailure, BindingMode, BoundTool, Reason, builtin_libraries, builtin_library,
+};
+
+use super::Outcome;
+use super::arguments::{Bind, Mode};
+use super::report::Reporter;
+use super::schema::{read_file, unknown};
+
+pub(super) fn run(command: &Bind, reporter: &Reporter) -> anyhow::Result<Outcome> {
+    let Some(library) = builtin_library(&command.library) else {
+        let libraries = builtin_libraries();
+        let known: Vec<&str> = libraries.iter().map(|library| library.name()).collect();
+        anyhow::bail!(unknown("library", &command.library, &known, "this program"));
+    };
+    let Some(file) = read_file(&command.file, reporter)? else {
+        return Ok(Outcome::Failed);
+    };
+    let tools = tools_to_bind(command, &file)?;
+    let mode = match command.mode {
+        Mode::Exact => BindingMode::Exact,
+        Mode::Compatible => BindingMode::Compatible,
+    };
+    let mut bound = Vec::new();
+    let mut failures = Vec::new();
+    for tool in tools {
+        match library.bind_tool(tool, mode) {
+            Ok(tool) => bound.push(tool),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    if command.json {
+        let report = json_report(command, &bound, &failures);
+        writeln!(std::io::stdout().lock(), "{report}")?;
+    } else {
+        print(command, &bound, &failures)?;
+    }
+    Ok(Outcome::from_success(failures.is_empty()))
+}
+
+fn tools_to_bind<'f>(
+    command: &Bind,
+    file: &'f AgentFile,
+) -> anyhow::Result<&'f [Arc<ToolSpecification>]> {
+    let Some(name) = &command.agent else {
+        return Ok(file.tools());
+    };
+    match file.agent(name) {
+        Some(agent) => Ok(agent.tools()),
+        None => {
+            let known: Vec<&str> = file
+                .agents()
+                .iter()
+                .map(|agent| agent.name().as_str())
+                .collect();
+            anyhow::bail!(unknown("agent", name, &known, &command.file))
+        }
+    }
+}
+
+fn print(command: &Bind, bound: &[BoundTool], failures: &[BindingFailure]) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let library = &command.library;
+    for tool in bound {
+        let signature = tool.specification().signature();
+        writeln!(out, "{} {signature}  bound to `{library}`", tool.name())?;
+    }
+    let mut messages = std::io::stderr().lock();
+    for failure in failures {
+        writeln!(messages, "{failure}")?;
+    }
+    if !failures.is_empty() {
+        let total = bound.len() + failures.len();
+        writeln!(
+            messages,
+            "error: {} of {total} tools cannot be bound to the library `{library}`",
+            failures.len()
+        )?;
+    }
+    Ok(())
+}
+
+fn json_report(command: &Bind, bound: &[BoundTool], failures: &[BindingFailure]) -> Value {
+    let mode = match command.mode {
+        Mode::Exact => "exact",
+        Mode::Compatible => "compatible",
+    };
+    let failures: Vec<Value> = failures
+        .iter()
+        .map(|failure| {
+            let reasons = failure
+                .reasons
+                .iter()
+                .map(|reason| json!({"kind": kind(reason), "message": reason.to_string()}));
+            json!({"tool": failure.tool, "reasons": reasons.collect::<Vec<_>>()})
+        })
+        .collect();
+    json!({
+        "file": command.file,
+        "library": command.library,
+        "mode": mode,
+        "bound": bound.iter().map(BoundTool::name).collect::<Vec<_>>(),
+        "failures": failures,
+    })
+}
+
+/// The stable word for a reason.
+fn kind(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::Missing { .. } => "missing",
+        Reason::DescriptionDiffers { .. } => "description_differs",
+        Reason::SchemaDiffers { .. } => "schema_differs",
+        Reason::ReturnDiffers { .. } => "return_differs",
+        Reason::Incompatible { .. } => "incompatible",
+        Reason::ReturnIncompatible { .. } => "return_incompatible",
+        Reason::CannotTell { .. } => "cannot_tell",
+        _ => "other",
+    }
+}

@@ -1,0 +1,262 @@
+//! Shows diagnostics: drawn with the source line for people, as JSON for programs.
+
+use std::fmt::{self, Write as _};
+use std::io::{IsTerminal as _, Write as _};
+
+use miette::{
+    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents,
+    SourceCode, SourceSpan, SpanContents,
+};
+use serde::Serialize;
+use windlass_gram::{Diagnostic, LineIndex, Severity};
+
+use super::arguments::Color;
+use super::source::Source;
+
+/// How much of a very long line is shown on each side of what it is about, in bytes.
+const WINDOW: usize = 60;
+
+/// How many diagnostics of one file are drawn; whoever needs all of them reads the JSON.
+const MAX_DRAWN: usize = 20;
+
+/// Draws diagnostics on standard error.
+pub(crate) struct Reporter {
+    handler: GraphicalReportHandler,
+}
+
+impl Reporter {
+    pub(crate) fn new(color: Color) -> Self {
+        let is_colored = match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                let is_refused =
+                    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+                std::io::stderr().is_terminal() && !is_refused
+            }
+        };
+        let theme = match is_colored {
+            true => GraphicalTheme::unicode(),
+            false => GraphicalTheme::unicode_nocolor(),
+        };
+        let handler = GraphicalReportHandler::new_themed(theme)
+            .with_width(100)
+            .with_context_lines(1)
+            .without_cause_chain();
+        Self { handler }
+    }
+
+    /// Draws each diagnostic on standard error.
+    pub(crate) fn show(&self, source: &Source, diagnostics: &[Diagnostic]) -> anyhow::Result<()> {
+        let lines = LineIndex::new(&source.text);
+        let mut drawn = String::new();
+        for diagnostic in diagnostics.iter().take(MAX_DRAWN) {
+            let drawing = Drawing::new(source, &lines, diagnostic);
+            self.handler.render_report(&mut drawn, &drawing)?;
+            drawn.push('\n');
+        }
+        if let Some(more) = diagnostics
+            .len()
+            .checked_sub(MAX_DRAWN)
+            .filter(|&more| more > 0)
+        {
+            writeln!(
+                drawn,
+                "… and {more} more in {}; `--json` lists them",
+                source.name
+            )?;
+        }
+        std::io::stderr().lock().write_all(drawn.as_bytes())?;
+        Ok(())
+    }
+}
+
+/// A file's findings in the form programs read.
+#[derive(Debug, Serialize)]
+pub(crate) struct FileReport<'a> {
+    file: &'a str,
+    valid: bool,
+    diagnostics: Vec<Finding<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding<'a> {
+    severity: &'static str,
+    code: &'static str,
+    message: &'a str,
+    line: usize,
+    column: usize,
+    end_line: usize,
+    end_column: usize,
+    hint: Option<&'a str>,
+}
+
+impl<'a> FileReport<'a> {
+    pub(crate) fn new(source: &'a Source, diagnostics: &'a [Diagnostic]) -> Self {
+        let lines = LineIndex::new(&source.text);
+        let findings = diagnostics.iter().map(|diagnostic| {
+            let start = lines.position(diagnostic.span.start);
+            let end = lines.position(diagnostic.span.end);
+            Finding {
+                severity: diagnostic.severity.as_str(),
+                code: diagnostic.code,
+                message: &diagnostic.message,
+                line: start.line,
+                column: start.column,
+                end_line: end.line,
+                end_column: end.column,
+                hint: diagnostic.hint.as_deref(),
+            }
+        });
+        Self {
+            file: &source.name,
+            valid: !diagnostics.iter().any(Diagnostic::is_error),
+            diagnostics: findings.collect(),
+        }
+    }
+}
+
+/// One diagnostic with its source, as the drawing library wants it.
+#[derive(Debug)]
+struct Drawing<'a> {
+    source: &'a Source,
+    lines: &'a LineIndex<'a>,
+    diagnostic: &'a Diagnostic,
+    /// The part of the source that is drawn.
+    shown: std::ops::Range<usize>,
+    /// That part, with every character that could steer a terminal blotted out. Each is as long as
+    /// it was, so that places stay the same.
+    safe: Vec<u8>,
+}
+
+impl fmt::Display for Drawing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = &self.diagnostic.message;
+        // Without a line to draw, nothing else says which file it is about.
+        let is_placeless = self.source.text.is_empty() && !message.contains(&self.source.name);
+        if is_placeless {
+            write!(f, "{}: ", visible(&self.source.name))?;
+        }
+        f.write_str(&visible(message))
+    }
+}
+
+impl std::error::Error for Drawing<'_> {}
+
+impl miette::Diagnostic for Drawing<'_> {
+    fn code<'s>(&'s self) -> Option<Box<dyn fmt::Display + 's>> {
+        Some(Box::new(self.diagnostic.code))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.diagnostic.severity {
+            Severity::Error => miette::Severity::Error,
+            Severity::Warning => miette::Severity::Warning,
+        })
+    }
+
+    fn help<'s>(&'s self) -> Option<Box<dyn fmt::Display + 's>> {
+        let hint = self.diagnostic.hint.as_ref()?;
+        Some(Box::new(visible(hint)))
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        (!self.source.text.is_empty()).then_some(self)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let start = self.diagnostic.span.start as usize;
+        let end = (self.diagnostic.span.end as usize)
+            .min(self.shown.end)
+            .max(start);
+        let span = SourceSpan::new(start.into(), end - start);
+        Some(Box::new(std::iter::once(LabeledSpan::new_with_span(
+            None, span,
+        ))))
+    }
+}
+
+impl<'a> Drawing<'a> {
+    fn new(source: &'a Source, lines: &'a LineIndex<'a>, diagnostic: &'a Diagnostic) -> Self {
+        let shown = Self::shown(&source.text, diagnostic);
+        let mut safe = Vec::with_capacity(shown.len());
+        for c in source.text[shown.clone()].chars() {
+            match is_steering(c) {
+                true => safe.extend(std::iter::repeat_n(b'?', c.len_utf8())),
+                false => safe.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
+        }
+        Self {
+            source,
+            lines,
+            diagnostic,
+            shown,
+            safe,
+        }
+    }
+
+    /// The line the diagnostic starts on, or of a very long line the part around it.
+    fn shown(text: &str, diagnostic: &Diagnostic) -> std::ops::Range<usize> {
+        let at = (diagnostic.span.start as usize).min(text.len());
+        let at = (0..=at)
+            .rev()
+            .find(|&at| text.is_char_boundary(at))
+            .unwrap_or(0);
+        let line_start = text[..at].rfind('\n').map_or(0, |found| found + 1);
+        let line_end = text[at..].find('\n').map_or(text.len(), |found| at + found);
+        let mut start = line_start.max(at.saturating_sub(WINDOW));
+        let mut end = line_end.min(at + WINDOW.max(diagnostic.span.len().min(2 * WINDOW)));
+        while !text.is_char_boundary(start) {
+            start -= 1;
+        }
+        while !text.is_char_boundary(end) {
+            end += 1;
+        }
+        start..end
+    }
+}
+
+impl SourceCode for Drawing<'_> {
+    fn read_span<'s>(
+        &'s self,
+        span: &SourceSpan,
+        before: usize,
+        _after: usize,
+    ) -> Result<Box<dyn SpanContents<'s> + 's>, MietteError> {
+        // Without context the library only asks where the label is, to name the place.
+        let asked = if before == 0 {
+            span.offset()
+        } else {
+            self.shown.start
+        };
+        let position = self.lines.position(asked as u32);
+        let column = position.column - 1;
+        Ok(Box::new(MietteSpanContents::new_named(
+            self.source.name.clone(),
+            &self.safe,
+            SourceSpan::new(self.shown.start.into(), self.shown.len()),
+            position.line - 1,
+            column,
+            1,
+        )))
+    }
+}
+
+/// Whether a character could steer a terminal or change the order of what is read.
+fn is_steering(c: char) -> bool {
+    (c.is_control() && c != '\t')
+        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}')
+}
+
+/// A message with such characters shown as escapes.
+fn visible(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| {
+            if is_steering(c) {
+                c.escape_debug().collect()
+            } else {
+                vec![c]
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,65 @@
+//! `windlass schema`: the JSON Schema each tool gets.
+
+use std::io::Write as _;
+
+use serde_json::{Map, Value};
+use windlass_spec::{AgentFile, ToolSpecification, nearest};
+
+use super::Outcome;
+use super::arguments::Schema;
+use super::report::Reporter;
+use super::source::Source;
+
+pub(super) fn run(command: &Schema, reporter: &Reporter) -> anyhow::Result<Outcome> {
+    let Some(file) = read_file(&command.file, reporter)? else {
+        return Ok(Outcome::Failed);
+    };
+    let schema = |tool: &ToolSpecification| match command.returns {
+        true => tool.returns_schema(),
+        false => tool.schema().clone(),
+    };
+    let printed = match &command.tool {
+        None => {
+            let schemas = file
+                .tools()
+                .iter()
+                .map(|tool| (tool.name().to_string(), schema(tool)));
+            Value::Object(schemas.collect::<Map<_, _>>())
+        }
+        Some(name) => match file.tool(name) {
+            Some(tool) => schema(tool),
+            None => {
+                let known: Vec<&str> = file
+                    .tools()
+                    .iter()
+                    .map(|tool| tool.name().as_str())
+                    .collect();
+                anyhow::bail!(unknown("tool", name, &known, &command.file));
+            }
+        },
+    };
+    writeln!(std::io::stdout().lock(), "{printed:#}")?;
+    Ok(Outcome::Done)
+}
+
+/// Reads a valid agent file; shows what is wrong with it and returns `None` otherwise.
+pub(super) fn read_file(name: &str, reporter: &Reporter) -> anyhow::Result<Option<AgentFile>> {
+    let (source, problem) = Source::read(name);
+    if let Some(problem) = problem {
+        reporter.show(&source, &[problem])?;
+        return Ok(None);
+    }
+    let reading = windlass_spec::read(&source.text);
+    reporter.show(&source, &reading.diagnostics)?;
+    Ok(reading.file)
+}
+
+/// Says that a name is not known and what is.
+pub(super) fn unknown(what: &str, name: &str, known: &[&str], place: &str) -> String {
+    let hint = match nearest(name, known.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None if known.is_empty() => format!("there is no {what} at all"),
+        None => format!("there are: {}", known.join(", ")),
+    };
+    format!("no {what} `{name}` in {place}\nhint: {hint}")
+}

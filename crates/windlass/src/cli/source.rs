@@ -1,0 +1,121 @@
+//! Reads the texts named on the command line, or says in a diagnostic why one cannot be read.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use windlass_gram::{Diagnostic, Span};
+
+/// Larger texts are refused. Agent files are small; this is far beyond any of them and keeps a
+/// mistyped path from filling the memory.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// A text and what it is called in messages.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// The path as typed, or `-`.
+    pub(crate) name: String,
+    /// The text; what could be read of it if it is not UTF-8, nothing if it could not be read.
+    pub(crate) text: String,
+}
+
+impl Source {
+    /// Reads a file, or standard input for `-`. If it cannot be read, the diagnostic says why.
+    pub(crate) fn read(name: &str) -> (Self, Option<Diagnostic>) {
+        let (text, problem) = match read_bytes(name) {
+            Ok(bytes) => decode(bytes),
+            Err(problem) => (String::new(), Some(problem)),
+        };
+        (
+            Self {
+                name: name.to_owned(),
+                text,
+            },
+            problem,
+        )
+    }
+}
+
+fn read_bytes(name: &str) -> Result<Vec<u8>, Diagnostic> {
+    if name == "-" {
+        return read_limited(name, io::stdin().lock()).map_err(|error| unreadable(name, &error))?;
+    }
+    let path = Path::new(name);
+    let metadata = path.metadata().map_err(|error| unreadable(name, &error))?;
+    if metadata.is_dir() {
+        return Err(Diagnostic::error(
+            "is-a-directory",
+            Span::empty(0),
+            format!("`{name}` is a directory"),
+        )
+        .with_hint(format!(
+            "name the files in it: `{}/*.gram`",
+            name.trim_end_matches('/')
+        )));
+    }
+    if metadata.len() > MAX_BYTES {
+        return Err(too_large(name));
+    }
+    File::open(path)
+        .and_then(|file| read_limited(name, file))
+        .map_err(|error| unreadable(name, &error))?
+}
+
+/// Reads to the end, but not beyond the limit: a device or pipe does not tell its size.
+fn read_limited(name: &str, reader: impl Read) -> io::Result<Result<Vec<u8>, Diagnostic>> {
+    let mut bytes = Vec::new();
+    reader.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(if bytes.len() as u64 > MAX_BYTES {
+        Err(too_large(name))
+    } else {
+        Ok(bytes)
+    })
+}
+
+fn too_large(name: &str) -> Diagnostic {
+    Diagnostic::error(
+        "file-too-large",
+        Span::empty(0),
+        format!("`{name}` is larger than {} MiB", MAX_BYTES / 1024 / 1024),
+    )
+    .with_hint("is this an agent file? If so, split it into several")
+}
+
+fn unreadable(name: &str, error: &io::Error) -> Diagnostic {
+    let (code, message, hint) = match error.kind() {
+        io::ErrorKind::NotFound => (
+            "file-not-found",
+            format!("there is no file `{name}`"),
+            "check the path; `-` reads standard input",
+        ),
+        io::ErrorKind::PermissionDenied => (
+            "file-unreadable",
+            format!("`{name}` may not be read"),
+            "check its permissions",
+        ),
+        _ => (
+            "file-unreadable",
+            format!("`{name}` cannot be read: {error}"),
+            "check the path",
+        ),
+    };
+    Diagnostic::error(code, Span::empty(0), message).with_hint(hint)
+}
+
+fn decode(bytes: Vec<u8>) -> (String, Option<Diagnostic>) {
+    let error = match String::from_utf8(bytes) {
+        Ok(text) => return (text, None),
+        Err(error) => error,
+    };
+    let offset = error.utf8_error().valid_up_to();
+    let byte = error.as_bytes().get(offset).copied().unwrap_or_default();
+    let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+    let end = offset + char::REPLACEMENT_CHARACTER.len_utf8();
+    let problem = Diagnostic::error(
+        "not-utf8",
+        Span::new(offset as u32, end as u32),
+        format!("the text is not UTF-8: the byte 0x{byte:02X} cannot stand here"),
+    )
+    .with_hint("save the file as UTF-8");
+    (text, Some(problem))
+}

@@ -1,0 +1,76 @@
+//! Runs the program in a directory of its own.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A place to run the program in, gone at the end of the test.
+pub(super) struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    pub(super) fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(super) fn with(self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        std::fs::write(self.path(name), content).unwrap();
+        self
+    }
+
+    pub(super) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command
+            .args(arguments)
+            .current_dir(&self.directory)
+            .env_remove("NO_COLOR");
+        command
+    }
+
+    /// Runs the program and tells everything it printed and how it ended.
+    pub(super) fn run(&self, arguments: &[&str]) -> String {
+        self.run_with_input(arguments, "")
+    }
+
+    pub(super) fn run_with_input(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> String {
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.as_ref().to_vec();
+        let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        let mut told = String::new();
+        let parts = [("stdout", &output.stdout), ("stderr", &output.stderr)];
+        for (name, bytes) in parts.into_iter().filter(|(_, bytes)| !bytes.is_empty()) {
+            writeln!(told, "--- {name}\n{}", String::from_utf8_lossy(bytes)).unwrap();
+        }
+        writeln!(told, "--- exit code {:?}", output.status.code().unwrap()).unwrap();
+        told
+    }
+}
+
+/// A file that ships with the project.
+pub(super) fn example(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples")
+        .join(name);
+    std::fs::read_to_string(path).unwrap()
+}
