@@ -42,3 +42,12 @@ pub use windlass_tools::{
 
 #[doc(hidden)]
 pub use windlass_tools::__private;
+
+/// The Rust code in the guides, compiled and run as tests.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/binding.md")]
+    struct Binding;
+}

@@ -9,7 +9,7 @@ use crate::tree::NodeKind;
 
 /// What a value may be at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Room {
+pub(in crate::parse) enum Room {
     /// A property of a record or the value of an annotation: anything.
     Everything,
     /// An entry of a map: no map.
@@ -20,13 +20,13 @@ pub(super) enum Room {
 
 /// A list of items between brackets, and where it opened.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum List {
+pub(in crate::parse) enum List {
     Braces { opening: usize },
     Array { opening: usize },
 }
 
 impl List {
-    pub(super) fn closing(self) -> (u8, TokenKind) {
+    pub(in crate::parse) fn closing(self) -> (u8, TokenKind) {
         match self {
             Self::Braces { .. } => (b'}', TokenKind::BraceClose),
             Self::Array { .. } => (b']', TokenKind::BracketClose),
@@ -36,7 +36,7 @@ impl List {
 
 /// How to go on after something unexpected in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum InList {
+pub(in crate::parse) enum InList {
     /// An item starts here.
     Item,
     /// Look again for a comma or the closing bracket.
