@@ -14,6 +14,7 @@ cargo xtask COMMAND
 
   test     everything a change must pass: set-up, format, lints, documentation,
            tests, and every command shown in the README
+  readme   only the last of these: every command shown in the README
   soak     the slow tests: 400,000 texts against the grammar of record, and
            property tests with many cases
   bench    benchmarks: gram
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words[..] {
         ["test"] => test(),
+        ["readme"] => readme::run_commands(&root(), &target()),
         ["soak"] => soak(),
         ["bench"] | ["bench", "gram"] => bench("bench-gram"),
         ["deny"] => run(cargo(["deny", "--workspace", "check"])),
@@ -158,7 +160,8 @@ fn target() -> PathBuf {
     if let Some(target) = env::var_os("CARGO_TARGET_DIR") {
         return target.into();
     }
-    let home = env::var_os("HOME").filter(|_| env::var_os("CI").is_some());
+    let is_ci = env::var_os("CI").is_some_and(|value| !value.is_empty());
+    let home = env::var_os("HOME").filter(|_| is_ci);
     match home {
         Some(home) => Path::new(&home).join(".cache/windlass/target"),
         None => root().join("target"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use windlass_spec::{AgentFile, ToolSpecification};
 use windlass_tools::{
-    BindingFailure, BindingMode, BoundTool, Reason, builtin_libraries, builtin_library,
+    BindingFailure, BindingMode, BoundTool, Reason, ToolLibrary, builtin_libraries, builtin_library,
 };
 
 use super::Outcome;
@@ -17,7 +17,7 @@ use super::schema::{read_file, unknown};
 pub(super) fn run(command: &Bind, reporter: &Reporter) -> anyhow::Result<Outcome> {
     let Some(library) = builtin_library(&command.library) else {
         let libraries = builtin_libraries();
-        let known: Vec<&str> = libraries.iter().map(|library| library.name()).collect();
+        let known: Vec<&str> = libraries.iter().map(ToolLibrary::name).collect();
         anyhow::bail!(unknown("library", &command.library, &known, "this program"));
     };
     let Some(file) = read_file(&command.file, reporter)? else {

@@ -13,7 +13,10 @@ use windlass_gram::{Diagnostic, LineIndex, Severity};
 use super::arguments::Color;
 use super::source::Source;
 
-/// How much of a very long line is shown on each side of what it is about, in bytes.
+/// Lines up to this many bytes are shown whole.
+const LONG_LINE: usize = 160;
+
+/// How much of a longer line is shown on each side of what it is about, in bytes.
 const WINDOW: usize = 60;
 
 /// How many diagnostics of one file are drawn; whoever needs all of them reads the JSON.
@@ -204,6 +207,9 @@ impl<'a> Drawing<'a> {
             .unwrap_or(0);
         let line_start = text[..at].rfind('\n').map_or(0, |found| found + 1);
         let line_end = text[at..].find('\n').map_or(text.len(), |found| at + found);
+        if line_end - line_start <= LONG_LINE {
+            return line_start..line_end;
+        }
         let mut start = line_start.max(at.saturating_sub(WINDOW));
         let mut end = line_end.min(at + WINDOW.max(diagnostic.span.len().min(2 * WINDOW)));
         while !text.is_char_boundary(start) {
