@@ -174,9 +174,11 @@ impl<'s> LineIndex<'s> {
             .line_starts
             .get(line)
             .map_or(0, |&start| start as usize);
+        // A byte order mark is no character to whoever looks at the line.
+        let text = self.source[start..offset].trim_start_matches('\u{feff}');
         Position {
             line: line + 1,
-            column: self.source[start..offset].chars().count() + 1,
+            column: text.chars().count() + 1,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::scan::{Scanner, starts_symbol};
 use crate::token::{Token, TokenKind};
 use crate::tree::{NodeData, NodeKind, SyntaxTree};
 
-/// Diagnostics kept for one text; a text with more of them is not read any better for a longer list.
+/// Errors, and warnings, kept for one text; a text with more of them is not read any better for a longer list.
 const MAX_DIAGNOSTICS: usize = 100;
 
 /// Parses a text. Never fails: what is wrong with the text is in the tree's diagnostics.
@@ -82,6 +82,9 @@ struct Parser<'s> {
     /// Index just after the last token that is not trivia.
     end_of_meaning: u32,
     diagnostics: Vec<Diagnostic>,
+    /// Counted apart, so that no number of warnings hides an error.
+    errors_kept: usize,
+    warnings_kept: usize,
     is_valid: bool,
     /// Where the last error was reported; a second one at the same place says nothing new.
     last_error: Option<usize>,
@@ -98,6 +101,8 @@ impl<'s> Parser<'s> {
             nodes: Vec::with_capacity(source.len() / 8 + 1),
             end_of_meaning: 0,
             diagnostics: Vec::new(),
+            errors_kept: 0,
+            warnings_kept: 0,
             is_valid: true,
             last_error: None,
             has_unclosed_string: false,
@@ -269,11 +274,12 @@ impl<'s> Parser<'s> {
         loop {
             next = match next {
                 Next::Open => {
+                    let opening = self.at;
                     let bracket = self.open(NodeKind::Bracket);
                     self.bump(TokenKind::BracketOpen, 1);
                     self.subject();
                     open.push(bracket);
-                    self.after_bracket_subject(open)
+                    self.after_bracket_subject(open, opening)
                 }
                 Next::Element => self.element(),
                 Next::AfterElement => {
@@ -286,7 +292,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn after_bracket_subject(&mut self, open: &mut Vec<usize>) -> Next {
+    fn after_bracket_subject(&mut self, open: &mut Vec<usize>, opening: usize) -> Next {
         match self.peek() {
             b'|' => {
                 self.bump(TokenKind::Pipe, 1);
@@ -294,9 +300,9 @@ impl<'s> Parser<'s> {
             }
             b']' => self.close_bracket(open),
             _ => {
-                self.unexpected_after_subject(Place::Bracket);
+                self.unexpected_after_subject(Place::Bracket, opening);
                 match self.byte() {
-                    b'|' => self.after_bracket_subject(open),
+                    b'|' => self.after_bracket_subject(open, opening),
                     _ => Next::AfterElement,
                 }
             }
@@ -360,13 +366,14 @@ impl<'s> Parser<'s> {
     }
 
     fn node(&mut self) {
+        let opening = self.at;
         let node = self.open(NodeKind::Node);
         self.bump(TokenKind::ParenOpen, 1);
         self.subject();
         if self.peek() == b')' {
             self.bump(TokenKind::ParenClose, 1);
         } else {
-            self.unexpected_after_subject(Place::Node);
+            self.unexpected_after_subject(Place::Node, opening);
         }
         self.close(node);
     }
@@ -382,12 +389,13 @@ impl<'s> Parser<'s> {
         }
         self.bump(TokenKind::ArrowLeft, if is_left { 2 } else { 1 });
         if self.peek() == b'[' {
+            let opening = self.at;
             self.bump(TokenKind::BracketOpen, 1);
             self.subject();
             if self.peek() == b']' {
                 self.bump(TokenKind::BracketClose, 1);
             } else {
-                self.unexpected_after_subject(Place::Arrow);
+                self.unexpected_after_subject(Place::Arrow, opening);
             }
         }
         if self.peek() == family {

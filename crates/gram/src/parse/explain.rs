@@ -10,8 +10,16 @@ use super::{MAX_DIAGNOSTICS, Parser};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::token::TokenKind;
 
+/// How much of a lexeme is shown, in bytes.
+const MAX_SHOWN: usize = 80;
+
 impl Parser<'_> {
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+        let kept = match diagnostic.is_error() {
+            true => &mut self.errors_kept,
+            false => &mut self.warnings_kept,
+        };
+        let has_room = *kept < MAX_DIAGNOSTICS;
         if diagnostic.is_error() {
             self.is_valid = false;
             if self.last_error == Some(self.at) {
@@ -23,23 +31,42 @@ impl Parser<'_> {
                 return;
             }
         }
-        if self.diagnostics.len() < MAX_DIAGNOSTICS {
+        if has_room {
+            *kept += 1;
             self.diagnostics.push(diagnostic);
         }
     }
 
     /// Reports that `expected` should stand here.
     fn expected(&mut self, expected: &str, hint: Option<String>) {
-        let span = self.lexeme(self.at);
-        let message = format!("expected {expected}, found {}", self.found(span));
+        let span = match self.at_end() {
+            false => self.lexeme(self.at),
+            // There is nothing to show at the end; what stands last is nearest to it.
+            true => self.last_meaningful_span(),
+        };
+        let found = match self.at_end() {
+            true => "the end of the text".to_owned(),
+            false => self.found(span),
+        };
+        let message = format!("expected {expected}, found {found}");
         let mut diagnostic = Diagnostic::error("expected-token", span, message);
         diagnostic.hint = hint.or_else(|| self.general_hint());
         self.report(diagnostic);
     }
 
-    /// The lexeme at `offset` as a reader would cut it, for showing and for skipping.
+    /// The lexeme at `offset` as a reader would cut it, for showing: of a long one only the start,
+    /// because it may be shown again and again without being skipped.
     pub(super) fn lexeme(&self, offset: usize) -> Span {
-        let rest = &self.source[offset..self.scanner.len()];
+        let mut end = self.scanner.len().min(offset + MAX_SHOWN);
+        while !self.source.is_char_boundary(end) {
+            end += 1;
+        }
+        self.lexeme_within(offset, end)
+    }
+
+    /// The lexeme at `offset`, as far as it reaches before `end`.
+    fn lexeme_within(&self, offset: usize, end: usize) -> Span {
+        let rest = &self.source[offset..end];
         let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '@' | '-');
         let is_arrow = |c: char| matches!(c, '-' | '=' | '~' | '<' | '>');
         let run = |fits: &dyn Fn(char) -> bool| rest.find(|c: char| !fits(c)).unwrap_or(rest.len());
@@ -49,8 +76,15 @@ impl Parser<'_> {
             Some('-') if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => run(&is_word),
             Some(c) if is_arrow(c) => run(&is_arrow),
             Some(quote @ ('"' | '\'' | '`')) => {
-                let end = self.scanner.text_end(offset + 1, quote as u8);
-                end + usize::from(self.scanner.byte(end) == quote as u8) - offset
+                let close = rest
+                    .char_indices()
+                    .skip(1)
+                    .find(|&(_, c)| c == quote || c == '\n');
+                match close {
+                    Some((close, c)) if c == quote => close + 1,
+                    Some((line_end, _)) => line_end,
+                    None => rest.len(),
+                }
             }
             Some('.') => run(&|c| c == '.'),
             Some('@') => run(&|c| c == '@'),
@@ -82,8 +116,8 @@ impl Parser<'_> {
 
     /// Takes one lexeme into the tree as an error.
     fn skip(&mut self) {
-        let end = self.lexeme(self.at).end as usize;
-        self.push(TokenKind::Error, end);
+        let end = self.lexeme_within(self.at, self.scanner.len()).end;
+        self.push(TokenKind::Error, end as usize);
     }
 
     /// Skips what stands here and everything that touches it, up to a comma or a bracket.
@@ -119,6 +153,17 @@ impl Parser<'_> {
             '#' => "comments start with `//`",
             ';' => "nothing ends with a semicolon here",
             '“' | '”' | '‘' | '’' => "use straight quotes",
+            '–' | '—' | '−' | '→' | '⇒' => {
+                "arrows are made of `-`, `=`, `~`, `<` and `>`: `-->`, `==>`"
+            }
+            '?' | '<'
+                if self
+                    .tokens
+                    .last()
+                    .is_some_and(|token| token.kind == TokenKind::Symbol) =>
+            {
+                "a type that is not a bare word goes in backticks: (name::`Text?`)"
+            }
             '\u{feff}' => "remove the byte order mark; it may only be the first character",
             c if !c.is_ascii() && c.is_alphanumeric() => {
                 return Some(format!(
@@ -136,6 +181,17 @@ impl Parser<'_> {
         self.tokens
             .last()
             .is_some_and(|token| !token.kind.is_trivia())
+    }
+
+    fn last_meaningful_span(&self) -> Span {
+        let Some(index) = (self.end_of_meaning as usize).checked_sub(1) else {
+            return Span::empty(self.at as u32);
+        };
+        let end = self
+            .tokens
+            .get(index + 1)
+            .map_or(self.at as u32, |next| next.start);
+        Span::new(self.tokens.get(index).map_or(end, |token| token.start), end)
     }
 
     fn last_meaningful(&self) -> Option<TokenKind> {

@@ -72,6 +72,14 @@ const MISTAKES: &[&str] = &[
     "(a /* note */)",
     "(a) # note",
     "(a) \0 (b)",
+    "(x\n",
+    "[a | b,\n\n",
+    "[t | (name: Text) --> IO Text]",
+    "(x::Text?)",
+    "(x::[Text])",
+    "(a)–>(b)",
+    "({a: \"one\ntwo\", b: 2, c: 08})",
+    "\u{feff}(a)->(b)",
     "({a: [1, {b: 2}], c: 2.5kg, d: 'x\\q'}) (e)->(f) [g | ]",
 ];
 
@@ -99,6 +107,19 @@ fn mistakes_are_explained() {
         }
     }
     insta::assert_snapshot!(report);
+}
+
+#[test]
+fn no_number_of_warnings_hides_an_error() {
+    let warned: Vec<String> = (0..150).map(|index| format!("k{index}: \"x\n\"")).collect();
+    let text = format!("(a {{{}}}) (a)->(b)", warned.join(", "));
+    let tree = parse(&text);
+    assert!(!tree.is_valid());
+    assert!(
+        tree.diagnostics()
+            .iter()
+            .any(windlass_gram::Diagnostic::is_error)
+    );
 }
 
 #[test]

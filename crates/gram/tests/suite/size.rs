@@ -35,6 +35,17 @@ fn tempting(size: usize) -> Vec<(&'static str, String)> {
         ("NULs", "(a)\0".repeat(size)),
         ("escapes", "({a:\"".to_owned() + &"\\q".repeat(size)),
         ("numbers", "({a:1.".repeat(size)),
+        ("dashes", "(a)".to_owned() + &"-".repeat(size)),
+        ("arrows", "(a)".to_owned() + &"->".repeat(size)),
+        ("more arrows", "(a)-".to_owned() + &"<-->".repeat(size)),
+        ("at signs", "@".repeat(size)),
+        ("colons", "(a".to_owned() + &":".repeat(size)),
+        ("annotation colons", "@@".to_owned() + &":".repeat(size)),
+        ("dots", "({a:[".to_owned() + &"0...".repeat(size)),
+        ("words", "a ".repeat(size)),
+        ("glued words", "(a)".to_owned() + &"a".repeat(size)),
+        ("texts over lines", "({a:\"x\n".repeat(size)),
+        ("question marks", "(a::Text".to_owned() + &"?".repeat(size)),
     ]
 }
 

@@ -73,7 +73,10 @@ impl Parser<'_> {
         self.bump(kind, 1);
     }
 
-    pub(in crate::parse) fn unexpected_after_subject(&mut self, place: Place) {
+    pub(in crate::parse) fn unexpected_after_subject(&mut self, place: Place, opening: usize) {
+        if self.at_end() {
+            return self.unclosed_subject(place, opening);
+        }
         let (expected, stops): (_, &[u8]) = match place {
             Place::Node => ("`)`", b")([]|@"),
             Place::Bracket => ("`|` or `]`", b"|])([@"),
@@ -89,14 +92,23 @@ impl Parser<'_> {
         }
     }
 
+    fn unclosed_subject(&mut self, place: Place, opening: usize) {
+        let (open, close) = match place {
+            Place::Node => ('(', ')'),
+            Place::Bracket | Place::Arrow => ('[', ']'),
+        };
+        let span = Span::new(opening as u32, opening as u32 + 1);
+        let message = format!("this `{open}` is never closed");
+        self.report(
+            Diagnostic::error("unclosed-bracket", span, message)
+                .with_hint(format!("close it with `{close}`")),
+        );
+    }
+
     fn subject_hint(&self, place: Place) -> Option<String> {
         let previous = self.tokens.last().map(|token| token.kind);
         let is_adjacent = previous.is_some_and(|kind| !kind.is_trivia());
         match self.byte() {
-            0 => match place {
-                Place::Node => Some("this `(` is never closed".to_owned()),
-                Place::Bracket | Place::Arrow => Some("this `[` is never closed".to_owned()),
-            },
             b':' => Some("a subject is a name, then labels, then a record".to_owned()),
             b'"' | b'\'' => {
                 Some("a name is a bare word, or text in backticks; quotes make values".to_owned())
@@ -233,11 +245,15 @@ impl Parser<'_> {
         let word = self.lexeme(self.at).text(self.source).to_owned();
         let hint = match byte {
             b'[' => Some(NODES_ONLY.to_owned()),
+            _ if byte.is_ascii_uppercase() => Some(
+                "as a path, a signature is `(name::Text)==>(::Text)`; its text form goes into the property `typeSignature`"
+                    .to_owned(),
+            ),
             _ if starts_symbol(byte) => Some(format!("write `({word})`")),
             _ => None,
         };
         self.expected("a node `(…)` after the arrow", hint);
-        if starts_symbol(byte) {
+        while starts_symbol(self.peek()) {
             self.skip();
         }
     }
@@ -301,9 +317,19 @@ impl Parser<'_> {
         let hint = match self.byte() {
             b'0'..=b'9' => Some("a label starts with a letter; put others in backticks".to_owned()),
             b'"' | b'\'' => Some("a label is a bare word, or text in backticks".to_owned()),
+            b'[' | b'{' => Some(
+                "a type that is not a bare word goes in backticks: (name::`[Text]`)".to_owned(),
+            ),
             _ => None,
         };
         self.expected("a label after the colon", hint);
+        if self.byte() == b'[' {
+            self.skip_to(b"])(|@");
+            if self.byte() == b']' {
+                self.skip();
+            }
+            return;
+        }
         if !matches!(
             self.byte(),
             b')' | b']' | b'|' | b'{' | b'(' | b'[' | b':' | b'@' | b','

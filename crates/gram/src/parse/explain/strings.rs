@@ -49,7 +49,21 @@ impl Parser<'_> {
                 quote as char
             )),
         );
-        self.push(TokenKind::Error, plain_end);
+        let end = self.likely_end(plain_end, quote).unwrap_or(plain_end);
+        self.push(TokenKind::Error, end);
+    }
+
+    /// Where a text that runs over several lines was probably meant to end: at the next quote, if
+    /// what follows it could follow a value. Only a guess, so only for going on after the error.
+    fn likely_end(&self, line_end: usize, quote: u8) -> Option<usize> {
+        const REACH: usize = 4_000;
+        let rest = self.source.as_bytes().get(line_end..self.scanner.len())?;
+        let rest = &rest[..rest.len().min(REACH)];
+        let close = rest.iter().position(|&byte| byte == quote)? + 1;
+        let next = rest[close..]
+            .iter()
+            .find(|byte| !byte.is_ascii_whitespace())?;
+        matches!(next, b',' | b'}' | b')' | b']').then_some(line_end + close)
     }
 
     fn bad_escape(&mut self, kind: TokenKind, backslash: usize) {
@@ -58,7 +72,8 @@ impl Parser<'_> {
         while self.scanner.byte(end) == b'\\' {
             let escaped = self.source[end + 1..].chars().next();
             let length = 1 + escaped.map_or(0, char::len_utf8);
-            if self.diagnostics.len() < MAX_DIAGNOSTICS {
+            if self.errors_kept < MAX_DIAGNOSTICS {
+                self.errors_kept += 1;
                 let span = Span::new(end as u32, (end + length) as u32);
                 let message = format!("{} is not an escape", self.found(span));
                 self.is_valid = false;

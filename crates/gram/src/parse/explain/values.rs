@@ -130,11 +130,14 @@ impl Parser<'_> {
                 | TokenKind::Octal
                 | TokenKind::Measurement
         );
+        if !is_number {
+            return false;
+        }
         let rest = &self.source[self.at..self.scanner.len()];
         let length = rest
             .find(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '%')))
             .unwrap_or(rest.len());
-        if !is_number || length == 0 {
+        if length == 0 {
             return false;
         }
         let start = last.start as usize;
