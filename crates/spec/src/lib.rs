@@ -15,7 +15,7 @@ mod write;
 
 pub use agent::{Agent, AgentError, AgentFile, FlowStep};
 pub use model::{Model, Provider};
-pub use names::{AgentName, NonEmptyText, TextError, ToolName};
+pub use names::{AgentName, NonEmptyText, TextError, ToolName, is_invisible};
 pub use nearest::{nearest, nearest_all};
 pub use read::{Reading, read};
 pub use risk::{RiskLevel, UnknownWord};

@@ -12,7 +12,7 @@ pub enum TextError {
     #[error("it is empty")]
     Empty,
     /// A name with a character no one can type or see.
-    #[error("a name holds no control characters")]
+    #[error("a name holds no invisible or control characters")]
     ControlCharacter,
     /// A name too long for any provider.
     #[error("a name has at most {MAX_NAME} characters")]
@@ -110,11 +110,22 @@ fn check_text(text: &str) -> Result<(), TextError> {
 
 fn check_name(name: &str) -> Result<(), TextError> {
     check_text(name)?;
-    if name.chars().any(char::is_control) {
+    if name.chars().any(is_invisible) {
         return Err(TextError::ControlCharacter);
     }
     if name.chars().count() > MAX_NAME {
         return Err(TextError::TooLong);
     }
     Ok(())
+}
+
+/// Whether a character cannot be seen or changes how others are seen: control characters, zero-width
+/// characters and those that turn the direction of reading. Nothing shown to a person may hold one.
+#[must_use]
+pub fn is_invisible(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}'
+        )
 }

@@ -21,7 +21,7 @@ use crate::nearest::nearest_all;
 use crate::tool::ToolSpecification;
 use definitions::{Definition, Kind};
 
-/// Diagnostics kept for one text, as for its syntax.
+/// Errors, and warnings, kept for one text, as for its syntax.
 const MAX_DIAGNOSTICS: usize = 100;
 
 /// What was read from a text: the file it declares unless there were errors, and all findings.
@@ -104,7 +104,12 @@ impl<'t> Reader<'t> {
 
     fn report(&mut self, diagnostic: Diagnostic) {
         self.has_errors |= diagnostic.is_error();
-        if self.diagnostics.len() < MAX_DIAGNOSTICS {
+        // Counted apart, so that no number of warnings hides an error.
+        let kept = self
+            .diagnostics
+            .iter()
+            .filter(|kept| kept.severity == diagnostic.severity);
+        if kept.count() < MAX_DIAGNOSTICS {
             self.diagnostics.push(diagnostic);
         }
     }
@@ -136,7 +141,8 @@ impl<'t> Reader<'t> {
         word: &str,
         known: impl IntoIterator<Item = &'w str>,
     ) -> Option<String> {
-        if self.diagnostics.len() >= MAX_DIAGNOSTICS {
+        let errors = self.diagnostics.iter().filter(|kept| kept.is_error());
+        if errors.count() >= MAX_DIAGNOSTICS {
             return None;
         }
         let nearest = nearest_all(word, known, 3);

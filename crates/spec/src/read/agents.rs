@@ -46,7 +46,8 @@ impl<'t> Reader<'t> {
             Ok(name) => Some(name),
             Err(error) => {
                 let message = format!("this is no name for an agent: {error}");
-                self.error("bad-name", definition.name.span, message);
+                let hint = "a name is a word that says who the agent is, such as `news_desk`";
+                self.error_with_hint("bad-name", definition.name.span, message, hint);
                 None
             }
         };
@@ -94,7 +95,11 @@ impl<'t> Reader<'t> {
 
     fn parts(&mut self, definition: &Definition<'t>, definitions: &Definitions<'t>) -> Parts {
         let mut parts = Parts::default();
-        for element in definition.elements() {
+        // The order of work comes last, wherever it stands: it names parts, it does not add them
+        // unless they are named nowhere else.
+        let is_flow = |element: &Element<'t>| matches!(element, Element::Path(path) if path.arrows().next().is_some());
+        let (flows, others): (Vec<_>, Vec<_>) = definition.elements().partition(is_flow);
+        for element in others.into_iter().chain(flows) {
             match element {
                 Element::Reference(name) => self.refer(&mut parts, &name, definition, definitions),
                 Element::Bracket(bracket) => {

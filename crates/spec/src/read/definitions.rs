@@ -102,14 +102,17 @@ impl<'t> Reader<'t> {
                 item => Some(item),
             })
             .collect();
+        for item in &pending {
+            self.check_top_level(item);
+        }
         pending.reverse();
         while let Some(item) = pending.pop() {
             match item {
                 Item::Bracket(bracket) => {
-                    let is_agent =
-                        self.define(&mut found, bracket.subject(), Some(bracket), bracket.span())
-                            == Some(Kind::Agent);
-                    if is_agent {
+                    let subject = bracket.subject();
+                    let kind = self.define(&mut found, subject, Some(bracket), bracket.span());
+                    // A tool's element is its signature; anything else may hold definitions.
+                    if kind != Some(Kind::Tool) {
                         let mut elements: Vec<_> =
                             bracket.elements().filter_map(element_item).collect();
                         elements.reverse();
@@ -121,6 +124,31 @@ impl<'t> Reader<'t> {
             }
         }
         found
+    }
+
+    /// Says of a pattern of the top level that it only names something and so has no effect.
+    fn check_top_level(&mut self, item: &Item<'t>) {
+        let (span, is_idle) = match item {
+            Item::Bracket(bracket) => {
+                let is_mention = role(bracket.subject(), Some(*bracket)) == Role::Mentions;
+                (bracket.span(), is_mention)
+            }
+            Item::Path(path) => {
+                let mut roles = path.nodes().map(|node| role(node.subject(), None));
+                (path.span(), roles.all(|role| role == Role::Mentions))
+            }
+            Item::Annotated(_) => return,
+        };
+        if is_idle {
+            self.report(
+                Diagnostic::warning(
+                    "ignored-pattern",
+                    span,
+                    "outside of an agent this names something and has no effect",
+                )
+                .with_hint("put it among the elements of the agent it belongs to"),
+            );
+        }
     }
 
     fn define_in_path(&mut self, found: &mut Definitions<'t>, path: Path<'t>) {

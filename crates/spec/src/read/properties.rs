@@ -28,6 +28,8 @@ impl<'t> Properties<'t> {
 pub(super) fn text_of<'v>(data: &'v ValueData<'_>) -> Option<&'v str> {
     match data {
         ValueData::Tagged { text, .. } => Some(text),
+        // Whoever writes `null` means that there is nothing.
+        ValueData::Symbol("null") => None,
         other => other.as_word(),
     }
 }
@@ -115,10 +117,11 @@ impl<'t> Reader<'t> {
         match NonEmptyText::new(text) {
             Ok(text) => Some((text, value.span)),
             Err(_) => {
-                self.error(
+                self.error_with_hint(
                     "empty-property",
                     value.span,
                     format!("the {key} of {} is empty", properties.owner),
+                    "write something, or remove the property if it is optional",
                 );
                 None
             }
@@ -163,7 +166,7 @@ impl<'t> Reader<'t> {
         value: &Value<'t>,
         expected: &str,
     ) {
-        self.error(
+        self.error_with_hint(
             "property-type",
             value.span,
             format!(
@@ -171,6 +174,7 @@ impl<'t> Reader<'t> {
                 properties.owner,
                 value.data.describe()
             ),
+            format!("write {expected} here"),
         );
     }
 

@@ -9,6 +9,9 @@ use super::Reader;
 use super::properties::{Properties, text_of};
 use crate::signature::{Field, Presence, Signature, Type};
 
+/// What the last node may say; a default or a description of it would be lost.
+const RETURN_PROPERTIES: [&str; 4] = ["optional", "enum", "elementType", "fields"];
+
 const PROPERTIES: [&str; 6] = [
     "default",
     "optional",
@@ -119,7 +122,8 @@ impl<'t> Reader<'t> {
             let place = properties
                 .get("default")
                 .map_or(name.span, |value| value.span);
-            self.error("unsound-parameter", place, error.to_string());
+            let hint = "mend the default, the enum or the type, so that they go together";
+            self.error_with_hint("unsound-parameter", place, error.to_string(), hint);
             return None;
         }
         Some((name, field))
@@ -128,14 +132,8 @@ impl<'t> Reader<'t> {
     fn returns(&mut self, node: Node<'t>) -> Option<Type> {
         let subject = node.subject();
         let owner = "the return type".to_owned();
-        let properties = self.properties(owner, node.span(), subject.record(), &PROPERTIES);
-        if let Some(value) = properties.get("default") {
-            self.error(
-                "signature-shape",
-                value.span,
-                "what a tool returns has no default",
-            );
-        }
+        let record = subject.record();
+        let properties = self.properties(owner, node.span(), record, &RETURN_PROPERTIES);
         let is_optional = self
             .optional_boolean(&properties, "optional")
             .unwrap_or(false);
@@ -249,21 +247,28 @@ impl<'t> Reader<'t> {
             self.wrong_kind(properties, "fields", value, "a map from names to types");
             return None;
         };
-        let mut fields = Vec::with_capacity(entries.len());
+        let mut fields: Vec<Field> = Vec::with_capacity(entries.len());
+        let mut is_sound = true;
         for (name, entry) in entries {
             let Some((text, span)) = type_source(entry) else {
                 self.wrong_kind(properties, "fields", entry, "a map from names to types");
-                return None;
+                is_sound = false;
+                continue;
             };
             // Read as the field of a record, so that defaults and descriptions may stand here too.
             let before = format!("{{{}: ", Json::String(name.text.clone().into_owned()));
             match Type::parse(&format!("{before}{text}}}")) {
                 Ok((Type::Record(mut parsed), false)) if parsed.len() == 1 => {
+                    if fields.iter().any(|field| field.name == name.text) {
+                        is_sound = false;
+                        let message = format!("the field `{}` stands twice", name.text);
+                        self.error_with_hint("duplicate-field", name.span, message, "keep one");
+                    }
                     fields.append(&mut parsed);
                 }
                 Ok(_) => {
+                    is_sound = false;
                     self.error("unknown-type", span, format!("`{text}` is not a type"));
-                    return None;
                 }
                 Err(mut diagnostics) => {
                     for diagnostic in &mut diagnostics {
@@ -274,12 +279,12 @@ impl<'t> Reader<'t> {
                         diagnostic.span =
                             Span::new(shift(diagnostic.span.start), shift(diagnostic.span.end));
                     }
+                    is_sound = false;
                     self.forward(diagnostics, self.offset_of(&text), span);
-                    return None;
                 }
             }
         }
-        Some(Type::Record(fields))
+        is_sound.then_some(Type::Record(fields))
     }
 
     /// A default as JSON. A bare word is a text, as everywhere in gram, except `null`.
@@ -321,19 +326,27 @@ fn json(data: &ValueData<'_>) -> Option<Json> {
                 .map(|item| json(&item.data))
                 .collect::<Option<_>>()?,
         ),
-        ValueData::Map(entries) => Json::Object(
-            entries
-                .iter()
-                .map(|(key, value)| Some((key.text.clone().into_owned(), json(&value.data)?)))
-                .collect::<Option<Map<_, _>>>()?,
-        ),
+        ValueData::Map(entries) => {
+            let mut object = Map::new();
+            for (key, value) in entries {
+                let earlier = object.insert(key.text.clone().into_owned(), json(&value.data)?);
+                // A key that stands twice could mean either value.
+                if earlier.is_some() {
+                    return None;
+                }
+            }
+            Json::Object(object)
+        }
         other => Json::String(text_of(other)?.to_owned()),
     })
 }
 
+/// A number as JSON, if JSON numbers here can hold it exactly.
 fn json_number(number: Number<'_>) -> Option<Json> {
-    match number.as_i64() {
-        Some(integer) => Some(integer.into()),
-        None => JsonNumber::from_f64(number.as_f64()?).map(Json::Number),
+    match (number.as_i64(), number) {
+        (Some(integer), _) => Some(integer.into()),
+        (None, Number::Integer(text)) => text.parse::<u64>().ok().map(Json::from),
+        (None, Number::Decimal(_)) => JsonNumber::from_f64(number.as_f64()?).map(Json::Number),
+        (None, Number::Hexadecimal(_) | Number::Octal(_) | Number::Measurement(..)) => None,
     }
 }

@@ -221,6 +221,71 @@ fn sub_agents_are_agents_of_the_file_in_a_declared_order() {
 }
 
 #[test]
+fn the_order_of_work_may_stand_before_the_parts_it_names() {
+    let file = file(
+        "[boss:Agent {instruction: \"Lead.\", model: \"m\"} |
+           (first)-[:THEN]->(second), second,
+           [first:Agent {instruction: \"Begin.\", model: \"m\"}]]
+         [second:Agent {instruction: \"End.\", model: \"m\"}]",
+    );
+    assert_eq!(file.agent("boss").unwrap().agents().len(), 2);
+    assert_eq!(file.agent("boss").unwrap().flow().len(), 1);
+}
+
+#[test]
+fn definitions_are_found_in_any_bracket() {
+    let text = "[library:Shelf | [t:Tool {description: \"Does what it should\"} | ()==>(::Text)]]
+                [a:Agent {instruction: \"Do.\", model: \"m\"} | t]";
+    assert_eq!(codes(text), ["ignored-pattern"]);
+    assert_eq!(
+        codes("[ | [a:Agent {}]]"),
+        ["missing-property", "missing-property"]
+    );
+}
+
+#[test]
+fn what_only_names_something_outside_of_an_agent_gets_a_warning() {
+    let text = "[a:Agent {instruction: \"Do.\", model: \"m\"}] (a)-[:THEN]->(zzz) (yyy) [xxx]";
+    assert_eq!(codes(text), ["ignored-pattern"; 3]);
+}
+
+#[test]
+fn no_number_of_warnings_hides_an_error() {
+    let odd: Vec<String> = (0..150)
+        .map(|index| format!("odd{index}{index}: 1"))
+        .collect();
+    let text = format!(
+        "[a:Agent {{instruction: \"Do.\", model: \"m\", {}}} | nosuch]",
+        odd.join(", ")
+    );
+    let reading = read(&text);
+    assert!(reading.file.is_none());
+    assert!(reading.diagnostics.iter().any(Diagnostic::is_error));
+}
+
+#[test]
+fn whole_numbers_beyond_64_bits_are_no_defaults() {
+    assert_eq!(
+        signature_of("(a::Int {default: 18446744073709551615})==>(::Text)"),
+        "(a: Int = 18446744073709551615) --> IO Text"
+    );
+    assert_eq!(
+        codes(&tool_with(
+            "",
+            " | (a::Int {default: 18446744073709551616})==>(::Text)"
+        )),
+        ["default-type"]
+    );
+    assert_eq!(
+        codes(&tool_with(
+            "",
+            " | (a::Object {default: {x: 1, x: 2}})==>(::Text)"
+        )),
+        ["default-type"]
+    );
+}
+
+#[test]
 fn every_attribute_of_a_tool_is_read() {
     let text = tool_with(
         ", risk: REVERSIBLE_WITH_DELAY, category: \"mail\", timeout_seconds: 300, idempotent: true, \
@@ -430,7 +495,12 @@ fn broken_files_are_explained() {
             "",
             " | (a::Object {fields: {b: \"Txt\", c: \"Text\"}})==>(::Text)",
         ),
+        tool_with(
+            "",
+            " | (a::Object {fields: {b: \"Txt\", c: \"[Foo]\", d: 5, e: Int, e: Int}})==>(::Text {description: \"x\"})",
+        ),
         tool_with("", " | (a::Object {fields: [b]})==>(::Text)"),
+        "[a:Agent {instruction: null, model: \"m\"}]".to_owned(),
         tool_with(
             ", typeSignature: \"(name: Txet, age: Maybe) -> IO Text\"",
             "",

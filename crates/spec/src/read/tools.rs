@@ -56,7 +56,8 @@ impl<'t> Reader<'t> {
             Ok(name) => Some(name),
             Err(error) => {
                 let message = format!("this is no name for a tool: {error}");
-                self.error("bad-name", definition.name.span, message);
+                let hint = "a name is a word that says what the tool does, such as `search_docs`";
+                self.error_with_hint("bad-name", definition.name.span, message, hint);
                 None
             }
         }
@@ -262,7 +263,13 @@ impl<'t> Reader<'t> {
         match TimeoutSeconds::try_from(seconds) {
             Ok(timeout) => Some(timeout),
             Err(error) => {
-                self.error("timeout-range", span, format!("{error}, not {seconds}"));
+                let message = format!("{error}, not {seconds}");
+                self.error_with_hint(
+                    "timeout-range",
+                    span,
+                    message,
+                    "without it, 30 seconds hold",
+                );
                 None
             }
         }
@@ -272,8 +279,8 @@ impl<'t> Reader<'t> {
         let (seconds, span) = self.optional_integer(properties, "undo_window_seconds")?;
         let window = u32::try_from(seconds).ok();
         if window.is_none() {
-            let message = format!("an undo window is zero or more seconds, not {seconds}");
-            self.error("undo-window-range", span, message);
+            let message = format!("an undo window is 0 to {} seconds, not {seconds}", u32::MAX);
+            self.error_with_hint("undo-window-range", span, message, "0 means no window");
         }
         window
     }
