@@ -7,8 +7,8 @@ mod format;
 mod report;
 mod schema;
 mod source;
+mod terminal;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -53,5 +53,5 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
 
 /// Says why a command could not do its work.
 pub(crate) fn print_error(error: &anyhow::Error) {
-    let _ = writeln!(std::io::stderr(), "error: {error:#}");
+    let _ = terminal::complain(&format!("error: {error:#}"));
 }

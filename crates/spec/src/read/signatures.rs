@@ -248,6 +248,7 @@ impl<'t> Reader<'t> {
             return None;
         };
         let mut fields: Vec<Field> = Vec::with_capacity(entries.len());
+        let mut names = std::collections::HashSet::new();
         let mut is_sound = true;
         for (name, entry) in entries {
             let Some((text, span)) = type_source(entry) else {
@@ -259,7 +260,7 @@ impl<'t> Reader<'t> {
             let before = format!("{{{}: ", Json::String(name.text.clone().into_owned()));
             match Type::parse(&format!("{before}{text}}}")) {
                 Ok((Type::Record(mut parsed), false)) if parsed.len() == 1 => {
-                    if fields.iter().any(|field| field.name == name.text) {
+                    if !names.insert(name.text.clone()) {
                         is_sound = false;
                         let message = format!("the field `{}` stands twice", name.text);
                         self.error_with_hint("duplicate-field", name.span, message, "keep one");

@@ -1,5 +1,7 @@
 //! What can be typed. Meaning is given to it in the commands' own files.
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Declare tool-calling agents as text, check them, and bind them to implementations.
@@ -39,7 +41,7 @@ pub(crate) enum Command {
 pub(crate) struct Check {
     /// Files to check; `-` reads standard input.
     #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<String>,
+    pub(crate) files: Vec<PathBuf>,
 
     /// Print one JSON object a line for each file instead of text.
     #[arg(long)]
@@ -57,7 +59,7 @@ pub(crate) struct Check {
 pub(crate) struct Fmt {
     /// Files to format in place; `-` formats standard input to standard output.
     #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<String>,
+    pub(crate) files: Vec<PathBuf>,
 
     /// Change nothing; list the files that are not in the canonical layout.
     #[arg(long)]
@@ -68,7 +70,7 @@ pub(crate) struct Fmt {
 pub(crate) struct Schema {
     /// The file that declares the tools; `-` reads standard input.
     #[arg(value_name = "FILE")]
-    pub(crate) file: String,
+    pub(crate) file: PathBuf,
 
     /// Print only this tool's schema; without it, one object with a schema for every tool.
     #[arg(value_name = "TOOL")]
@@ -84,7 +86,7 @@ pub(crate) struct Schema {
 pub(crate) struct Bind {
     /// The file that declares the tools; `-` reads standard input.
     #[arg(value_name = "FILE")]
-    pub(crate) file: String,
+    pub(crate) file: PathBuf,
 
     /// The library with the implementations.
     #[arg(long, value_name = "NAME")]

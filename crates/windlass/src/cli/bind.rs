@@ -1,6 +1,5 @@
 //! `windlass bind`: would this file run with that library, and if not, why not.
 
-use std::io::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -13,6 +12,7 @@ use super::Outcome;
 use super::arguments::{Bind, Mode};
 use super::report::Reporter;
 use super::schema::{read_file, unknown};
+use super::terminal::{complain, put, say};
 
 pub(super) fn run(command: &Bind, reporter: &Reporter) -> anyhow::Result<Outcome> {
     let Some(library) = builtin_library(&command.library) else {
@@ -38,7 +38,7 @@ pub(super) fn run(command: &Bind, reporter: &Reporter) -> anyhow::Result<Outcome
     }
     if command.json {
         let report = json_report(command, &bound, &failures);
-        writeln!(std::io::stdout().lock(), "{report}")?;
+        put(&format!("{report}\n"))?;
     } else {
         print(command, &bound, &failures)?;
     }
@@ -60,29 +60,34 @@ fn tools_to_bind<'f>(
                 .iter()
                 .map(|agent| agent.name().as_str())
                 .collect();
-            anyhow::bail!(unknown("agent", name, &known, &command.file))
+            anyhow::bail!(unknown(
+                "agent",
+                name,
+                &known,
+                &command.file.to_string_lossy()
+            ))
         }
     }
 }
 
 fn print(command: &Bind, bound: &[BoundTool], failures: &[BindingFailure]) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
     let library = &command.library;
     for tool in bound {
         let signature = tool.specification().signature();
-        writeln!(out, "{} {signature}  bound to `{library}`", tool.name())?;
+        say(&format!(
+            "{} {signature}  bound to `{library}`",
+            tool.name()
+        ))?;
     }
-    let mut messages = std::io::stderr().lock();
     for failure in failures {
-        writeln!(messages, "{failure}")?;
+        complain(&failure.to_string())?;
     }
     if !failures.is_empty() {
         let total = bound.len() + failures.len();
-        writeln!(
-            messages,
+        complain(&format!(
             "error: {} of {total} tools cannot be bound to the library `{library}`",
             failures.len()
-        )?;
+        ))?;
     }
     Ok(())
 }
@@ -103,7 +108,7 @@ fn json_report(command: &Bind, bound: &[BoundTool], failures: &[BindingFailure])
         })
         .collect();
     json!({
-        "file": command.file,
+        "file": command.file.to_string_lossy(),
         "library": command.library,
         "mode": mode,
         "bound": bound.iter().map(BoundTool::name).collect::<Vec<_>>(),

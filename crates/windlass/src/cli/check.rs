@@ -1,47 +1,70 @@
 //! `windlass check`: is this file valid, and if not, where and why.
 
-use std::io::Write as _;
+use std::path::PathBuf;
 
-use windlass_gram::Diagnostic;
 use windlass_spec::{AgentFile, Reading};
 
 use super::Outcome;
 use super::arguments::Check;
 use super::report::{FileReport, Reporter};
 use super::source::Source;
+use super::terminal::{put, say};
 
 pub(super) fn run(command: &Check, reporter: &Reporter) -> anyhow::Result<Outcome> {
+    refuse_second_stdin(&command.files)?;
     let mut are_valid = true;
     for name in &command.files {
         let (source, problem) = Source::read(name);
-        let reading = match problem {
-            Some(problem) => Reading {
-                file: None,
-                diagnostics: vec![problem],
-            },
-            None if command.syntax_only => {
-                let tree = windlass_gram::parse(&source.text);
+        let (is_valid, reading) = match problem {
+            Some(problem) => (
+                false,
                 Reading {
                     file: None,
-                    diagnostics: tree.diagnostics().to_vec(),
-                }
+                    diagnostics: vec![problem],
+                },
+            ),
+            None if command.syntax_only => {
+                let tree = windlass_gram::parse(&source.text);
+                let diagnostics = tree.diagnostics().to_vec();
+                (
+                    tree.is_valid(),
+                    Reading {
+                        file: None,
+                        diagnostics,
+                    },
+                )
             }
-            None => windlass_spec::read(&source.text),
+            None => {
+                let reading = windlass_spec::read(&source.text);
+                (reading.file.is_some(), reading)
+            }
         };
-        let is_valid = !reading.diagnostics.iter().any(Diagnostic::is_error);
         are_valid &= is_valid;
-        let mut out = std::io::stdout().lock();
         if command.json {
-            let report = FileReport::new(&source, &reading.diagnostics);
-            writeln!(out, "{}", serde_json::to_string(&report)?)?;
+            let report = FileReport::new(&source, &reading.diagnostics, is_valid);
+            put(&format!("{}\n", serde_json::to_string(&report)?))?;
             continue;
         }
         reporter.show(&source, &reading.diagnostics)?;
         if is_valid {
-            writeln!(out, "{name}: {}", summary(reading.file.as_ref()))?;
+            say(&format!(
+                "{}: {}",
+                source.name,
+                summary(reading.file.as_ref())
+            ))?;
         }
     }
     Ok(Outcome::from_success(are_valid))
+}
+
+/// Standard input can be read once.
+pub(super) fn refuse_second_stdin(files: &[PathBuf]) -> anyhow::Result<()> {
+    let count = files.iter().filter(|file| file.as_os_str() == "-").count();
+    anyhow::ensure!(
+        count <= 1,
+        "`-` stands {count} times, but standard input can be read only once"
+    );
+    Ok(())
 }
 
 fn summary(file: Option<&AgentFile>) -> String {

@@ -1,57 +1,100 @@
 //! `windlass fmt`: one layout for every file.
 
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-
-use anyhow::Context as _;
 
 use super::Outcome;
 use super::arguments::Fmt;
+use super::check::refuse_second_stdin;
 use super::report::Reporter;
 use super::source::Source;
+use super::terminal::{complain, put, say};
 
 pub(super) fn run(command: &Fmt, reporter: &Reporter) -> anyhow::Result<Outcome> {
+    refuse_second_stdin(&command.files)?;
     let mut are_good = true;
-    for name in &command.files {
-        let (source, problem) = Source::read(name);
-        if let Some(problem) = problem {
-            reporter.show(&source, &[problem])?;
-            are_good = false;
-            continue;
-        }
-        let tree = windlass_gram::parse(&source.text);
-        let Some(formatted) = windlass_gram::format(&tree) else {
-            reporter.show(&source, tree.diagnostics())?;
-            are_good = false;
-            continue;
-        };
-        let is_formatted = formatted == source.text;
-        let mut out = std::io::stdout().lock();
-        if command.check {
-            if !is_formatted {
-                writeln!(out, "{name}")?;
-            }
-            are_good &= is_formatted;
-        } else if name == "-" {
-            out.write_all(formatted.as_bytes())?;
-        } else if !is_formatted {
-            replace(Path::new(name), &formatted)
-                .with_context(|| format!("`{name}` could not be written; it is unchanged"))?;
-        }
+    for path in &command.files {
+        are_good &= format_file(command, path, reporter)?;
     }
     Ok(Outcome::from_success(are_good))
 }
 
-/// Replaces a file's content in one step, so that no crash leaves half a file. Follows links and
-/// keeps the permissions.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    let path = path.canonicalize()?;
+/// Formats one file; whether it is now in the canonical layout.
+fn format_file(command: &Fmt, path: &Path, reporter: &Reporter) -> anyhow::Result<bool> {
+    let (source, problem) = Source::read(path);
+    if let Some(problem) = problem {
+        reporter.show(&source, &[problem])?;
+        return Ok(false);
+    }
+    let tree = windlass_gram::parse(&source.text);
+    let Some(formatted) = windlass_gram::format(&tree) else {
+        reporter.show(&source, tree.diagnostics())?;
+        return Ok(false);
+    };
+    let is_formatted = formatted == source.text;
+    if command.check {
+        if !is_formatted {
+            say(&source.name)?;
+        }
+        return Ok(is_formatted);
+    }
+    if path.as_os_str() == "-" {
+        put(&formatted)?;
+    } else if !is_formatted && let Err(error) = replace(path, &formatted) {
+        complain(&format!("error: `{}` is unchanged: {error}", source.name))?;
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+/// Replaces a file's content, following links. In one step where that changes nothing else about the
+/// file, so that no crash leaves half of it; in place where a new file would have another owner or
+/// lose its other names.
+fn replace(path: &Path, text: &str) -> Result<(), String> {
+    let told = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "it or its directory may not be written; check the permissions".to_owned()
+        }
+        kind => kind.to_string(),
+    };
+    let path = path.canonicalize().map_err(told)?;
+    let metadata = path.metadata().map_err(told)?;
+    if !metadata.is_file() {
+        return Err("it is not a regular file; format it as `-` through a pipe".to_owned());
+    }
+    if metadata.permissions().readonly() {
+        return Err("it is read-only; make it writable first".to_owned());
+    }
     let directory = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file()
-        .set_permissions(path.metadata()?.permissions())?;
-    file.as_file().sync_all()?;
-    file.persist(&path)?;
+    let new = tempfile::NamedTempFile::new_in(directory)
+        .ok()
+        .filter(|new| {
+            let same_owner = new
+                .as_file()
+                .metadata()
+                .is_ok_and(|new| new.uid() == metadata.uid() && new.gid() == metadata.gid());
+            same_owner && metadata.nlink() == 1
+        });
+    match new {
+        Some(mut new) => {
+            new.write_all(text.as_bytes()).map_err(told)?;
+            new.as_file()
+                .set_permissions(metadata.permissions())
+                .map_err(told)?;
+            new.as_file().sync_all().map_err(told)?;
+            new.persist(&path).map_err(|error| told(error.error))?;
+        }
+        None => {
+            let mut file = File::options()
+                .write(true)
+                .truncate(true)
+                .open(&path)
+                .map_err(told)?;
+            file.write_all(text.as_bytes()).map_err(told)?;
+            file.sync_all().map_err(told)?;
+        }
+    }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Shows diagnostics: drawn with the source line for people, as JSON for programs.
 
 use std::fmt::{self, Write as _};
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents,
@@ -9,9 +9,11 @@ use miette::{
 };
 use serde::Serialize;
 use windlass_gram::{Diagnostic, LineIndex, Severity};
+use windlass_spec::is_invisible;
 
 use super::arguments::Color;
 use super::source::Source;
+use super::terminal::{draw, visible};
 
 /// Lines up to this many bytes are shown whole.
 const LONG_LINE: usize = 160;
@@ -53,7 +55,15 @@ impl Reporter {
     pub(crate) fn show(&self, source: &Source, diagnostics: &[Diagnostic]) -> anyhow::Result<()> {
         let lines = LineIndex::new(&source.text);
         let mut drawn = String::new();
-        for diagnostic in diagnostics.iter().take(MAX_DRAWN) {
+        // Errors first if not all are drawn: a warning must not stand in for one.
+        let (errors, warnings): (Vec<_>, Vec<_>) = diagnostics
+            .iter()
+            .partition(|diagnostic| diagnostic.is_error());
+        let shown: Vec<&Diagnostic> = match diagnostics.len() > MAX_DRAWN {
+            true => errors.into_iter().chain(warnings).take(MAX_DRAWN).collect(),
+            false => diagnostics.iter().collect(),
+        };
+        for diagnostic in shown {
             let drawing = Drawing::new(source, &lines, diagnostic);
             self.handler.render_report(&mut drawn, &drawing)?;
             drawn.push('\n');
@@ -69,7 +79,7 @@ impl Reporter {
                 source.name
             )?;
         }
-        std::io::stderr().lock().write_all(drawn.as_bytes())?;
+        draw(&drawn)?;
         Ok(())
     }
 }
@@ -95,7 +105,7 @@ struct Finding<'a> {
 }
 
 impl<'a> FileReport<'a> {
-    pub(crate) fn new(source: &'a Source, diagnostics: &'a [Diagnostic]) -> Self {
+    pub(crate) fn new(source: &'a Source, diagnostics: &'a [Diagnostic], valid: bool) -> Self {
         let lines = LineIndex::new(&source.text);
         let findings = diagnostics.iter().map(|diagnostic| {
             let start = lines.position(diagnostic.span.start);
@@ -113,7 +123,7 @@ impl<'a> FileReport<'a> {
         });
         Self {
             file: &source.name,
-            valid: !diagnostics.iter().any(Diagnostic::is_error),
+            valid,
             diagnostics: findings.collect(),
         }
     }
@@ -184,7 +194,7 @@ impl<'a> Drawing<'a> {
         let shown = Self::shown(&source.text, diagnostic);
         let mut safe = Vec::with_capacity(shown.len());
         for c in source.text[shown.clone()].chars() {
-            match is_steering(c) {
+            match is_invisible(c) && c != '\t' {
                 true => safe.extend(std::iter::repeat_n(b'?', c.len_utf8())),
                 false => safe.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
             }
@@ -238,7 +248,7 @@ impl SourceCode for Drawing<'_> {
         let position = self.lines.position(asked as u32);
         let column = position.column - 1;
         Ok(Box::new(MietteSpanContents::new_named(
-            self.source.name.clone(),
+            visible(&self.source.name),
             &self.safe,
             SourceSpan::new(self.shown.start.into(), self.shown.len()),
             position.line - 1,
@@ -246,23 +256,4 @@ impl SourceCode for Drawing<'_> {
             1,
         )))
     }
-}
-
-/// Whether a character could steer a terminal or change the order of what is read.
-fn is_steering(c: char) -> bool {
-    (c.is_control() && c != '\t')
-        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}')
-}
-
-/// A message with such characters shown as escapes.
-fn visible(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| {
-            if is_steering(c) {
-                c.escape_debug().collect()
-            } else {
-                vec![c]
-            }
-        })
-        .collect()
 }

@@ -1,6 +1,6 @@
 //! `windlass schema`: the JSON Schema each tool gets.
 
-use std::io::Write as _;
+use std::path::Path;
 
 use serde_json::{Map, Value};
 use windlass_spec::{AgentFile, ToolSpecification, nearest};
@@ -9,6 +9,7 @@ use super::Outcome;
 use super::arguments::Schema;
 use super::report::Reporter;
 use super::source::Source;
+use super::terminal::put;
 
 pub(super) fn run(command: &Schema, reporter: &Reporter) -> anyhow::Result<Outcome> {
     let Some(file) = read_file(&command.file, reporter)? else {
@@ -34,17 +35,22 @@ pub(super) fn run(command: &Schema, reporter: &Reporter) -> anyhow::Result<Outco
                     .iter()
                     .map(|tool| tool.name().as_str())
                     .collect();
-                anyhow::bail!(unknown("tool", name, &known, &command.file));
+                anyhow::bail!(unknown(
+                    "tool",
+                    name,
+                    &known,
+                    &command.file.to_string_lossy()
+                ));
             }
         },
     };
-    writeln!(std::io::stdout().lock(), "{printed:#}")?;
+    put(&format!("{printed:#}\n"))?;
     Ok(Outcome::Done)
 }
 
 /// Reads a valid agent file; shows what is wrong with it and returns `None` otherwise.
-pub(super) fn read_file(name: &str, reporter: &Reporter) -> anyhow::Result<Option<AgentFile>> {
-    let (source, problem) = Source::read(name);
+pub(super) fn read_file(path: &Path, reporter: &Reporter) -> anyhow::Result<Option<AgentFile>> {
+    let (source, problem) = Source::read(path);
     if let Some(problem) = problem {
         reporter.show(&source, &[problem])?;
         return Ok(None);

@@ -8,7 +8,7 @@ use windlass_gram::{Diagnostic, Span};
 
 /// Larger texts are refused. Agent files are small; this is far beyond any of them and keeps a
 /// mistyped path from filling the memory.
-const MAX_BYTES: u64 = 256 * 1024 * 1024;
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A text and what it is called in messages.
 #[derive(Debug)]
@@ -21,26 +21,20 @@ pub(crate) struct Source {
 
 impl Source {
     /// Reads a file, or standard input for `-`. If it cannot be read, the diagnostic says why.
-    pub(crate) fn read(name: &str) -> (Self, Option<Diagnostic>) {
-        let (text, problem) = match read_bytes(name) {
+    pub(crate) fn read(path: &Path) -> (Self, Option<Diagnostic>) {
+        let name = path.to_string_lossy().into_owned();
+        let (text, problem) = match read_bytes(path, &name) {
             Ok(bytes) => decode(bytes),
             Err(problem) => (String::new(), Some(problem)),
         };
-        (
-            Self {
-                name: name.to_owned(),
-                text,
-            },
-            problem,
-        )
+        (Self { name, text }, problem)
     }
 }
 
-fn read_bytes(name: &str) -> Result<Vec<u8>, Diagnostic> {
+fn read_bytes(path: &Path, name: &str) -> Result<Vec<u8>, Diagnostic> {
     if name == "-" {
         return read_limited(name, io::stdin().lock()).map_err(|error| unreadable(name, &error))?;
     }
-    let path = Path::new(name);
     let metadata = path.metadata().map_err(|error| unreadable(name, &error))?;
     if metadata.is_dir() {
         return Err(Diagnostic::error(

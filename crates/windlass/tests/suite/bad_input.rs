@@ -120,6 +120,34 @@ fn text_that_would_steer_the_terminal_is_blotted_out() {
 }
 
 #[test]
+fn names_that_would_steer_the_terminal_are_made_visible() {
+    let place = Place::new()
+        .with("a\u{1b}[31mb.gram", "(a)->(b)")
+        .with("ok.gram", TOOL);
+    for arguments in [
+        &["check", "a\u{1b}[31mb.gram"][..],
+        &["schema", "ok.gram", "\u{1b}[31mq"],
+        &["bind", "ok.gram", "--library", "\u{202e}q"],
+    ] {
+        let told = place.run(arguments);
+        assert!(!told.contains(['\u{1b}', '\u{202e}']), "{told:?}");
+    }
+    assert_snapshot!(check(
+        "[`a\u{202e}b`:Agent {instruction: \"A.\", model: \"m\"}]"
+    ));
+}
+
+#[test]
+fn lines_that_end_with_a_carriage_return_are_drawn_without_it() {
+    assert_snapshot!(check("(a)\r\n(b)->(c)\r\n"));
+}
+
+#[test]
+fn standard_input_twice() {
+    assert_snapshot!(Place::new().run(&["check", "-", "-"]));
+}
+
+#[test]
 fn standard_input_that_is_empty() {
     assert_snapshot!(Place::new().run_with_input(&["check", "-"], ""));
 }

@@ -191,6 +191,64 @@ fn a_reader_that_stops_reading_is_no_error() {
 }
 
 #[test]
+fn a_reader_that_stops_reading_does_not_hide_a_failure() {
+    let place = Place::new().with("broken.gram", BROKEN);
+    for arguments in [
+        &["check", "broken.gram"][..],
+        &["check", "--json", "broken.gram"],
+    ] {
+        let mut child = place
+            .command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop((child.stdout.take(), child.stderr.take()));
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{arguments:?}");
+    }
+}
+
+#[test]
+fn no_number_of_warnings_hides_an_error() {
+    let odd: Vec<String> = (0..150)
+        .map(|index| format!("odd{index}{index}: 1"))
+        .collect();
+    let text = format!(
+        "[a:Agent {{instruction: \"Do.\", model: \"m\", {}}} | nosuch]",
+        odd.join(", ")
+    );
+    let place = Place::new().with("odd.gram", text);
+    let told = place.run(&["check", "odd.gram"]);
+    assert!(
+        told.contains("`nosuch` is not defined") && told.ends_with("exit code 1\n"),
+        "{told}"
+    );
+    assert!(
+        place
+            .run(&["check", "--json", "odd.gram"])
+            .contains("\"valid\":false")
+    );
+}
+
+#[test]
+fn fmt_goes_on_after_a_file_it_may_not_write_and_leaves_special_files_alone() {
+    let place = Place::new()
+        .with("fixed.gram", "(a)(b)")
+        .with("free.gram", "(a)(b)");
+    let mut permissions = place.path("fixed.gram").metadata().unwrap().permissions();
+    permissions.set_readonly(true);
+    std::fs::set_permissions(place.path("fixed.gram"), permissions).unwrap();
+    std::fs::hard_link(place.path("free.gram"), place.path("other.gram")).unwrap();
+    assert_snapshot!(place.run(&["fmt", "fixed.gram", "free.gram"]));
+    assert_eq!(place.read("fixed.gram"), "(a)(b)");
+    assert_eq!(
+        place.read("other.gram"),
+        "(a)\n(b)\n",
+        "both names are the same file still"
+    );
+}
+
+#[test]
 fn help_names_every_command() {
     assert_snapshot!(Place::new().run(&["--help"]));
 }
