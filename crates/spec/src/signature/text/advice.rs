@@ -21,7 +21,7 @@ const SCALARS: [(&str, Type); 11] = [
 ];
 
 /// Names other notations have, in lower case, and the name here.
-const FOREIGN: [(&str, &str); 28] = [
+const FOREIGN: [(&str, &str); 27] = [
     ("str", "Text"),
     ("char", "Text"),
     ("varchar", "Text"),
@@ -48,7 +48,6 @@ const FOREIGN: [(&str, &str); 28] = [
     ("json", "Object"),
     ("list", "Array"),
     ("vec", "Array"),
-    ("io", "IO"),
     ("maybe", "Maybe"),
 ];
 
@@ -94,6 +93,11 @@ pub(super) fn unknown_type(name: &str) -> String {
     }
     if matches_ignoring_case(name, &anything) {
         return format!("there is no type for just any value; {known}");
+    }
+    if name.eq_ignore_ascii_case("io") {
+        return format!(
+            "`IO` is no type; it may stand before the type a text signature returns; {known}"
+        );
     }
     let exact = names
         .into_iter()
