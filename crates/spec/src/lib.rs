@@ -4,25 +4,43 @@
 //! text. Every type here can only hold what is valid. No IO, no clock, no async.
 
 mod agent;
+pub mod envelope;
+mod failure;
 mod model;
 mod names;
 mod nearest;
 mod read;
+mod records;
 mod risk;
 mod signature;
+mod time;
 mod tool;
 mod write;
 
 pub use agent::{Agent, AgentError, AgentFile, FlowStep};
+pub use envelope::{
+    Action, Answer, Deprecation, DeprecationCode, EnvelopeError, Normalised, SecurityLevel,
+    StreamFrame, ToolResponse, ToolStatus, normalise, normalise_for,
+};
+pub use failure::{Effect, ErrorCategory, Failure};
 pub use model::{Model, Provider};
 pub use names::{AgentName, NonEmptyText, TextError, ToolName, is_invisible};
 pub use nearest::{nearest, nearest_all};
 pub use read::{Reading, read};
+pub use records::{
+    AgentReply, AgentResponse, CallChange, CallChangeError, CallId, CallRecord, CallState,
+    Confidence, Conversation, DEFAULT_DOMAIN, ExecutionStatus, IdError, Message, MessageCall,
+    MessageRole, MissingTool, NotAConfidence, NotOneOf, OutputError, ReasoningStep, RunId,
+    StepAction, StepCall, StepError, TaskError, TaskInput, TaskLineError, TaskLineProblem,
+    TaskOutput, ToolCall, ToolCallRecord, ToolCallStatus, ToolCounters, ToolExecutionResult,
+    ToolGapReport, ToolInvocation, Turn, read_tasks, record_schemas, tools_used,
+};
 pub use risk::{RiskLevel, UnknownWord};
 pub use signature::{
-    Field, Inexpressible, MAX_DEPTH, Mismatch, Presence, Signature, SignatureError, Type,
+    Field, Inexpressible, MAX_DEPTH, Misfit, Mismatch, Presence, Signature, SignatureError, Type,
     accepts_parameters, parameters_from_schema,
 };
+pub use time::{NotATime, Timestamp};
 pub use tool::{
     AttributeError, TimeoutOutOfRange, TimeoutSeconds, ToolAttributes, ToolSpecification,
 };

@@ -101,6 +101,17 @@ checked_text! {
     AgentName, check_name
 }
 
+impl NonEmptyText {
+    /// The text, or `fallback` if there is nothing in it; a dash if there is nothing in either.
+    #[must_use]
+    pub fn or(text: &str, fallback: &str) -> Self {
+        let found = [text, fallback]
+            .into_iter()
+            .find(|text| !text.trim().is_empty());
+        Self(found.unwrap_or("-").to_owned())
+    }
+}
+
 fn check_text(text: &str) -> Result<(), TextError> {
     if text.trim().is_empty() {
         return Err(TextError::Empty);

@@ -4,6 +4,7 @@
 //! signature can stand in for a specification with another is decided here too. What a tool does,
 //! and the checking of arguments at call time, are not this module's business.
 
+mod arguments;
 mod check;
 mod compatible;
 mod display;
@@ -15,6 +16,7 @@ mod types;
 #[cfg(test)]
 mod tests;
 
+pub use arguments::Misfit;
 pub use check::SignatureError;
 pub use compatible::{Mismatch, accepts_parameters};
 pub use from_schema::{Inexpressible, parameters_from_schema};

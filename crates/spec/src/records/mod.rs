@@ -1,0 +1,42 @@
+//! Records: the one record of a call with the views of it, and the tasks, answers and conversations
+//! that are made of them. Checked data only; whatever makes, stores or sends it is elsewhere, and
+//! times and ids come from there.
+
+mod call;
+mod confidence;
+mod conversation;
+mod counters;
+mod gap;
+mod id;
+mod output;
+mod response;
+mod schema;
+mod state;
+mod step;
+mod task;
+mod units;
+mod views;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use call::{CallChange, CallChangeError, CallRecord};
+pub use confidence::{Confidence, NotAConfidence};
+pub use conversation::{Conversation, Message, MessageCall, MessageRole};
+pub use counters::ToolCounters;
+pub use gap::ToolGapReport;
+pub use id::{CallId, IdError, RunId, Turn};
+pub use output::{OutputError, TaskOutput};
+pub use response::{AgentReply, AgentResponse};
+pub use schema::record_schemas;
+pub use state::CallState;
+pub use step::{ReasoningStep, StepAction, StepCall, StepError};
+pub use task::{
+    DEFAULT_DOMAIN, MissingTool, TaskError, TaskInput, TaskLineError, TaskLineProblem, read_tasks,
+};
+pub use views::{
+    ExecutionStatus, ToolCall, ToolCallRecord, ToolCallStatus, ToolExecutionResult, ToolInvocation,
+    tools_used,
+};
+pub use words::NotOneOf;

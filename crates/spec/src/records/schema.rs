@@ -1,0 +1,128 @@
+//! JSON Schemas of the records. Most of a schema is derived from the raw form it describes; here
+//! are the parts a derive cannot know: the rules of checked texts and those between fields.
+
+mod rules;
+
+pub(super) use rules::*;
+
+use std::borrow::Cow;
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value};
+
+use super::{
+    AgentReply, AgentResponse, CallRecord, Conversation, Message, ReasoningStep, TaskInput,
+    TaskOutput, ToolCall, ToolCallRecord, ToolCallStatus, ToolCounters, ToolExecutionResult,
+    ToolGapReport, ToolInvocation,
+};
+use crate::failure::ErrorCategory;
+
+/// The JSON Schema of every record, by name.
+#[must_use]
+pub fn record_schemas() -> Vec<(&'static str, Value)> {
+    vec![
+        ("AgentReply", schema_of::<AgentReply>()),
+        ("AgentResponse", schema_of::<AgentResponse>()),
+        ("CallRecord", schema_of::<CallRecord>()),
+        ("Conversation", schema_of::<Conversation>()),
+        ("Message", schema_of::<Message>()),
+        ("ReasoningStep", schema_of::<ReasoningStep>()),
+        ("TaskInput", schema_of::<TaskInput>()),
+        ("TaskOutput", schema_of::<TaskOutput>()),
+        ("ToolCall", schema_of::<ToolCall>()),
+        ("ToolCallRecord", schema_of::<ToolCallRecord>()),
+        ("ToolCounters", schema_of::<ToolCounters>()),
+        ("ToolExecutionResult", schema_of::<ToolExecutionResult>()),
+        ("ToolGapReport", schema_of::<ToolGapReport>()),
+        ("ToolInvocation", schema_of::<ToolInvocation>()),
+    ]
+}
+
+fn schema_of<T: JsonSchema>() -> Value {
+    let generator = SchemaGenerator::new(SchemaSettings::draft2020_12());
+    let mut generated = generator.into_root_schema_for::<T>();
+    // People open these files too: what it is comes before what it holds.
+    let mut schema = Map::new();
+    for key in ["$schema", "title", "description"] {
+        schema.extend(generated.remove(key).map(|value| (key.to_owned(), value)));
+    }
+    if let Value::Object(rest) = generated.to_value() {
+        schema.extend(rest);
+    }
+    Value::Object(schema)
+}
+
+/// The schema of a closed set of words.
+pub(super) fn one_of_words<const N: usize>(words: [&'static str; N]) -> Schema {
+    json_schema!({ "type": "string", "enum": words.as_slice() })
+}
+
+/// Defines a type that only stands for a schema.
+macro_rules! stands_for {
+    ($( $(#[$doc:meta])* $name:ident = $schema:expr; )+) => {
+        $(
+            $(#[$doc])*
+            pub(super) struct $name;
+
+            impl JsonSchema for $name {
+                fn inline_schema() -> bool {
+                    true
+                }
+
+                fn schema_name() -> Cow<'static, str> {
+                    stringify!($name).into()
+                }
+
+                fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                    $schema
+                }
+            }
+        )+
+    };
+}
+
+stands_for! {
+    /// A text with something in it besides blanks.
+    Text = json_schema!({ "type": "string", "pattern": "\\S" });
+    /// The name of a tool.
+    Name = json_schema!({
+        "type": "string", "minLength": 1, "maxLength": 128, "pattern": "\\S",
+    });
+    /// A point in time.
+    Time = json_schema!({ "type": "string", "format": "date-time" });
+    /// The id of a run.
+    RunId = json_schema!({
+        "type": "string", "maxLength": 128, "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]*$",
+    });
+    /// The id of a call.
+    CallId = json_schema!({
+        "type": "string",
+        "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]*:[1-9][0-9]*:(0|[1-9][0-9]*)$",
+    });
+    /// A confidence.
+    ZeroToOne = json_schema!({ "type": "number", "minimum": 0, "maximum": 1 });
+    /// A duration.
+    ZeroOrMore = json_schema!({ "type": "number", "minimum": 0 });
+    /// A kind of error.
+    Category = one_of_words(ErrorCategory::ALL.map(ErrorCategory::as_str));
+    /// The status of a call in the two cases it is met in.
+    StatusInAnyCase = {
+        let written = ToolCallStatus::ALL.map(|status| status.as_str().to_owned());
+        let also_read = ToolCallStatus::ALL.map(|status| status.as_str().to_ascii_uppercase());
+        let words: Vec<_> = written.into_iter().chain(also_read).collect();
+        json_schema!({ "type": "string", "enum": words })
+    };
+    /// Why a call is no success.
+    Failure = json_schema!({
+        "type": "object",
+        "required": ["category", "retryable", "effect", "operator_message", "model_message"],
+        "properties": {
+            "category": { "type": "string", "enum": ErrorCategory::ALL.map(ErrorCategory::as_str).as_slice() },
+            "retryable": { "type": "boolean" },
+            "effect": { "type": "string", "enum": ["none", "applied", "unknown"] },
+            "operator_message": { "type": "string" },
+            "model_message": { "type": "string" },
+        },
+    });
+}

@@ -1,0 +1,83 @@
+//! An invocation as part of an [`AgentReply`](crate::AgentReply): the tool, the arguments, and
+//! either a result (`Right`) or a message (`Left`), which is the one written for models.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{MadeCall, told_to_model};
+use crate::names::ToolName;
+use crate::records::call::CallRecord;
+use crate::records::schema;
+
+/// One invocation of a tool while an answer was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "Raw", into = "Raw")]
+pub struct ToolInvocation {
+    /// The tool that was invoked.
+    pub tool_name: ToolName,
+    /// What it was invoked with.
+    pub arguments: Map<String, Value>,
+    /// Its result, or what went wrong.
+    pub result: Result<Value, String>,
+}
+
+impl ToolInvocation {
+    /// The view of a call; nothing if it was never permitted or is not over.
+    #[must_use]
+    pub fn of(call: &CallRecord) -> Option<Self> {
+        let made = MadeCall::of(call)?;
+        Some(Self {
+            tool_name: made.record.tool_name().clone(),
+            arguments: made.record.arguments().clone(),
+            result: made.outcome.cloned().map_err(told_to_model),
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Raw {
+    /// The tool that was invoked.
+    #[serde(rename = "invocationToolName")]
+    #[schemars(with = "schema::Name")]
+    tool_name: ToolName,
+    /// What it was invoked with.
+    #[serde(rename = "invocationArgs")]
+    arguments: Map<String, Value>,
+    /// Its result under `Right`, or what went wrong under `Left`.
+    #[serde(rename = "invocationResult")]
+    result: Either,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+enum Either {
+    Left(String),
+    Right(Value),
+}
+
+impl From<ToolInvocation> for Raw {
+    fn from(invocation: ToolInvocation) -> Self {
+        Self {
+            tool_name: invocation.tool_name,
+            arguments: invocation.arguments,
+            result: match invocation.result {
+                Ok(result) => Either::Right(result),
+                Err(message) => Either::Left(message),
+            },
+        }
+    }
+}
+
+impl From<Raw> for ToolInvocation {
+    fn from(raw: Raw) -> Self {
+        Self {
+            tool_name: raw.tool_name,
+            arguments: raw.arguments,
+            result: match raw.result {
+                Either::Right(result) => Ok(result),
+                Either::Left(message) => Err(message),
+            },
+        }
+    }
+}
