@@ -1,5 +1,9 @@
 //! The pure heart of the runtime: what decides, without doing.
 //!
-//! Everything here is a function of its inputs. No IO, no clock, no randomness, no async runtime.
+//! [`run`] is the machine that takes a task through its turns, [`gate`] decides about calls,
+//! [`model`] is what both know of models. Everything here is a function of its inputs. No IO, no
+//! clock, no randomness, no async runtime.
 
 pub mod gate;
+pub mod model;
+pub mod run;

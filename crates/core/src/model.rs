@@ -1,0 +1,175 @@
+//! What the run machine asks of a model and what a model answers, without any provider's words.
+//! Clients that speak to providers translate to and from these types; nothing here does IO.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use windlass_spec::ToolSpecification;
+
+/// The tool a model calls to end its run.
+pub const FINISH: &str = "finish";
+
+/// Everything a model is shown for one turn. The same state gives the same request, byte for byte.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelRequest {
+    /// The messages, in order.
+    pub messages: Vec<ChatMessage>,
+    /// The tools it may call, besides [`FINISH`].
+    pub tools: Vec<Arc<ToolSpecification>>,
+}
+
+/// One message of a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum ChatMessage {
+    /// What the model is told about itself.
+    System {
+        /// The text.
+        content: String,
+    },
+    /// What a person said.
+    User {
+        /// The text.
+        content: String,
+    },
+    /// What the model said and asked for.
+    Assistant {
+        /// The text; may be empty if it asked for calls.
+        content: String,
+        /// The calls it asked for.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<ChatCall>,
+    },
+    /// What a call came to.
+    Tool {
+        /// The call it answers, as in [`ChatCall::id`].
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// What was observed.
+        content: String,
+    },
+}
+
+impl ChatMessage {
+    /// How many characters it has, for keeping a request within a window.
+    #[must_use]
+    pub fn characters(&self) -> usize {
+        match self {
+            Self::System { content } | Self::User { content } | Self::Tool { content, .. } => {
+                content.len()
+            }
+            Self::Assistant { content, calls } => {
+                let calls = calls
+                    .iter()
+                    .map(|call| call.tool.len() + call.arguments.to_string().len());
+                content.len() + calls.sum::<usize>()
+            }
+        }
+    }
+}
+
+/// A call as a message shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChatCall {
+    /// Names the call within the conversation; from its position, so that a replay gives the same.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// The arguments as the model gave them.
+    pub arguments: Value,
+}
+
+/// A model's whole answer of one turn, after its stream has ended.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelAnswer {
+    /// What it said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// What it thought, where a model tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thought: Option<String>,
+    /// What it asked for, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<RequestedCall>,
+    /// What it cost.
+    #[serde(default)]
+    pub usage: Usage,
+}
+
+/// A call as a model asked for it: nothing about it has been checked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestedCall {
+    /// The name it used.
+    pub tool: String,
+    /// The arguments it gave.
+    pub arguments: RequestedArguments,
+    /// How sure it said it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+}
+
+/// Arguments as a model gave them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestedArguments {
+    /// JSON.
+    Json(Value),
+    /// A text that is not JSON.
+    Text(String),
+}
+
+/// What a model's answer cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens read.
+    #[serde(default)]
+    pub input_tokens: u64,
+    /// Tokens written.
+    #[serde(default)]
+    pub output_tokens: u64,
+    /// Money in millionths of a dollar, when prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub microdollars: Option<u64>,
+}
+
+/// Why a model gave no answer, after every retry that made sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelErrorKind {
+    /// Too many requests.
+    RateLimited,
+    /// The provider is overloaded or down.
+    Overloaded,
+    /// No key, or one that was refused.
+    Authentication,
+    /// The request is longer than the model's window.
+    ContextTooLong,
+    /// There is no such model.
+    UnknownModel,
+    /// The provider could not be reached.
+    Unreachable,
+    /// The answer broke off or made no sense.
+    Malformed,
+    /// It took too long.
+    Timeout,
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+/// The schema of [`FINISH`]'s arguments.
+#[must_use]
+pub fn finish_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "answer": {"type": "string", "description": "The final answer to the task"},
+            "reasoning": {"type": "string", "description": "How the answer was found, and with which tools"},
+            "confidence": {"type": "number", "minimum": 0, "maximum": 1,
+                           "description": "How sure you are of the answer, from 0 to 1"},
+        },
+        "required": ["answer", "reasoning", "confidence"],
+        "additionalProperties": false,
+    })
+}

@@ -1,0 +1,27 @@
+//! The run machine: one agent, one task, from the first turn to the end.
+//!
+//! A run is a fold: its state is what its events make of it, and nothing else. [`Run::apply`] takes
+//! the next event, [`Run::next`] says what to do now. Drivers do it (ask the model, run the calls)
+//! and append what came of it as further events. The machine reads no clock and draws no numbers, so
+//! the same events always give the same state, the same requests and the same end.
+
+mod answer;
+mod calls;
+mod event;
+mod mistake;
+mod outcome;
+mod repair;
+mod request;
+mod settings;
+mod state;
+
+pub use answer::Answer;
+pub use event::{CallEnd, Event, Task};
+pub use mistake::{Mistake, MistakeKind};
+pub use outcome::{FoldError, Next, PermitError, RunEnd};
+pub use repair::{NotJson, repair_json};
+pub use settings::{Budget, Settings};
+pub use state::{Entry, Run, TurnState};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! What a run answers: the model's words if it finished, otherwise the best of what is known, and
+//! the trace as reasoning steps.
+
+use std::time::Duration;
+
+use windlass_spec::{
+    AgentResponse, CallRecord, Confidence, NonEmptyText, OutputError, ReasoningStep, TaskOutput,
+};
+
+use super::state::{Entry, Run, TurnState};
+
+/// How sure anyone can be of an answer that the model did not give as one.
+const CONFIDENCE_WITHOUT_FINISH: f64 = 0.2;
+
+/// An answer as a model gave it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The answer, not empty.
+    pub answer: String,
+    /// How it was found; empty if the model did not say.
+    pub reasoning: String,
+    /// How sure the model was.
+    pub confidence: Confidence,
+}
+
+impl Run {
+    /// The run's answer as of now: there is always one, though perhaps only that there is none.
+    #[must_use]
+    pub fn response(&self) -> AgentResponse {
+        let nothing = "No answer was found.";
+        let answer = self.best_answer().unwrap_or_else(|| nothing.to_owned());
+        let stated = self
+            .answer
+            .as_ref()
+            .map_or("", |answer| answer.reasoning.as_str());
+        let reasoning =
+            non_empty(stated).unwrap_or_else(|| NonEmptyText::or(&self.told_steps(), nothing));
+        AgentResponse::new(
+            NonEmptyText::or(&answer, nothing),
+            reasoning,
+            self.calls(),
+            self.confidence(),
+        )
+    }
+
+    /// The run as the output of a task.
+    ///
+    /// # Errors
+    /// If the steps do not make a trace, which a journal that folds never leads to.
+    pub fn output(&self, task_id: NonEmptyText) -> Result<TaskOutput, OutputError> {
+        let steps = self.steps();
+        match self
+            .answer
+            .as_ref()
+            .and_then(|answer| non_empty(&answer.answer))
+        {
+            Some(answer) => TaskOutput::finished(task_id, answer, self.confidence(), steps),
+            None => {
+                let answer = self.best_answer().unwrap_or_default();
+                TaskOutput::at_limit(task_id, answer, self.confidence(), steps)
+            }
+        }
+    }
+
+    /// The turns as reasoning steps: one for each.
+    #[must_use]
+    pub fn steps(&self) -> Vec<ReasoningStep> {
+        self.turns
+            .iter()
+            .filter_map(|turn| self.step(turn))
+            .collect()
+    }
+
+    fn step(&self, turn: &TurnState) -> Option<ReasoningStep> {
+        let duration = Duration::from_micros(turn.ended_at.microseconds_since(turn.asked_at));
+        let records: Vec<&CallRecord> = turn.entries.iter().filter_map(Entry::record).collect();
+        let thought = thought(turn, &records);
+        if records.is_empty() {
+            let answer = non_empty(&self.answer.as_ref()?.answer)?;
+            return Some(ReasoningStep::finish(
+                turn.turn,
+                thought,
+                answer,
+                turn.asked_at,
+                duration,
+            ));
+        }
+        ReasoningStep::call_tool(turn.turn, thought, records, turn.asked_at, duration).ok()
+    }
+
+    /// What the model answered, or the last that is known: what it said, or what a tool returned.
+    fn best_answer(&self) -> Option<String> {
+        if let Some(answer) = &self.answer {
+            return Some(answer.answer.clone());
+        }
+        self.turns.iter().rev().find_map(|turn| {
+            let said = turn.answer.text.trim();
+            let observed = || {
+                let ended = turn.entries.iter().rev().find(|entry| {
+                    entry
+                        .call()
+                        .is_some_and(|call| matches!(call.outcome(), Some(Ok(_))))
+                });
+                ended.map(|entry| self.observation(entry))
+            };
+            if said.is_empty() {
+                observed()
+            } else {
+                Some(said.to_owned())
+            }
+        })
+    }
+
+    fn confidence(&self) -> Confidence {
+        match &self.answer {
+            Some(answer) => answer.confidence,
+            None if self.best_answer().is_some() => {
+                Confidence::clamped(CONFIDENCE_WITHOUT_FINISH).0
+            }
+            None => Confidence::NONE,
+        }
+    }
+
+    /// The reasoning in one paragraph, from the trace.
+    fn told_steps(&self) -> String {
+        let thoughts: Vec<String> = self
+            .turns
+            .iter()
+            .map(|turn| {
+                let records: Vec<&CallRecord> =
+                    turn.entries.iter().filter_map(Entry::record).collect();
+                format!("{}. {}", turn.turn, thought(turn, &records))
+            })
+            .collect();
+        thoughts.join(" ")
+    }
+}
+
+/// What the model thought in a turn; if it did not say, what it did.
+fn thought(turn: &TurnState, records: &[&CallRecord]) -> NonEmptyText {
+    let told = turn.answer.thought.as_deref().and_then(non_empty);
+    told.or_else(|| non_empty(&turn.answer.text))
+        .unwrap_or_else(|| {
+            let names: Vec<&str> = records
+                .iter()
+                .map(|record| record.tool_name().as_str())
+                .collect();
+            match names.is_empty() {
+                true => NonEmptyText::or("", "(gave the answer without saying why)"),
+                false => NonEmptyText::or(
+                    &format!("(called {} without saying why)", names.join(", ")),
+                    "(called a tool)",
+                ),
+            }
+        })
+}
+
+fn non_empty(text: &str) -> Option<NonEmptyText> {
+    NonEmptyText::new(text.trim()).ok()
+}

@@ -1,0 +1,133 @@
+//! What happens to a run. Events are what a journal stores, in order; their form may grow but must
+//! stay readable, because old journals are folded again.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use windlass_spec::{Agent, CallId, Failure, RunId, Timestamp, Turn};
+
+use super::settings::Settings;
+use crate::gate::Decision;
+use crate::model::{ChatMessage, ModelAnswer, ModelErrorKind};
+
+/// What a run is asked to do.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// The task or question.
+    pub description: String,
+    /// What was said before, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conversation: Vec<ChatMessage>,
+    /// What worked before for tasks like this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strategies: Vec<String>,
+    /// The tools of the agent that may be used; all of them if it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub available_tools: Option<Vec<String>>,
+}
+
+/// Something that happened to a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// It began.
+    Started {
+        /// Its id.
+        run: RunId,
+        /// Who does it, as declared at that time.
+        agent: Box<Agent>,
+        /// What is to be done.
+        task: Task,
+        /// Its limits.
+        settings: Settings,
+        /// When.
+        at: Timestamp,
+    },
+    /// The model answered.
+    ModelAnswered {
+        /// In which turn.
+        turn: Turn,
+        /// What.
+        answer: ModelAnswer,
+        /// When.
+        at: Timestamp,
+    },
+    /// The model did not answer.
+    ModelFailed {
+        /// In which turn.
+        turn: Turn,
+        /// Why.
+        kind: ModelErrorKind,
+        /// For whoever runs this.
+        message: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// The gate decided about a call.
+    Decided {
+        /// Which.
+        call: CallId,
+        /// How.
+        decision: Decision,
+        /// When.
+        at: Timestamp,
+    },
+    /// A call is about to run. Stored before it does, so that no crash hides that it may have run.
+    CallStarted {
+        /// Which.
+        call: CallId,
+        /// When.
+        at: Timestamp,
+    },
+    /// A call ended.
+    CallEnded {
+        /// Which.
+        call: CallId,
+        /// How.
+        end: CallEnd,
+        /// When.
+        at: Timestamp,
+    },
+    /// Somebody stopped the run.
+    Cancelled {
+        /// When.
+        at: Timestamp,
+    },
+    /// Nothing but time passed.
+    TimePassed {
+        /// Until when.
+        at: Timestamp,
+    },
+}
+
+impl Event {
+    /// When it happened.
+    #[must_use]
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Self::Started { at, .. }
+            | Self::ModelAnswered { at, .. }
+            | Self::ModelFailed { at, .. }
+            | Self::Decided { at, .. }
+            | Self::CallStarted { at, .. }
+            | Self::CallEnded { at, .. }
+            | Self::Cancelled { at }
+            | Self::TimePassed { at } => *at,
+        }
+    }
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallEnd {
+    /// With a result.
+    Success(Value),
+    /// With an error.
+    Error(Failure),
+    /// It took too long.
+    Timeout(Failure),
+    /// It was stopped.
+    Cancelled(Failure),
+    /// Nobody can tell.
+    Unknown(Failure),
+}

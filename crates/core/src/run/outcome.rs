@@ -1,0 +1,115 @@
+//! What a run comes to: what is next, how it ends, and why an event or a permit is refused.
+
+use serde::{Deserialize, Serialize};
+use windlass_spec::{CallChangeError, CallId, CallState, ErrorCategory, Turn};
+
+use super::settings::Budget;
+use crate::model::ModelRequest;
+
+/// How a run ended. It fixes the exit code, the trace and what is told to people alike.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum RunEnd {
+    /// The task is done.
+    Completed,
+    /// All turns are used up.
+    IterationLimit,
+    /// A budget is used up.
+    Budget {
+        /// Which.
+        budget: Budget,
+    },
+    /// Somebody stopped it.
+    Cancelled,
+    /// It waits for a person.
+    WaitingForPerson,
+    /// It could not go on.
+    Failed {
+        /// Why.
+        category: ErrorCategory,
+        /// For whoever runs this.
+        message: String,
+    },
+}
+
+impl RunEnd {
+    /// The exit code of a program that did nothing but this run.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Completed => 0,
+            Self::IterationLimit => 1,
+            Self::Budget {
+                budget: Budget::Time,
+            } => 5,
+            Self::Budget { .. } => 1,
+            Self::Cancelled => 130,
+            Self::WaitingForPerson => 4,
+            Self::Failed { category, .. } => match category {
+                ErrorCategory::PermissionDenied | ErrorCategory::Rejected => 3,
+                ErrorCategory::Timeout => 5,
+                ErrorCategory::RateLimited => 6,
+                _ => 1,
+            },
+        }
+    }
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// Ask the model.
+    CallModel(Box<ModelRequest>),
+    /// Bring these calls to their end; they may run at the same time.
+    RunCalls(Vec<CallId>),
+    /// Nothing: the run is over.
+    Done(RunEnd),
+}
+
+/// Why an event does not fit a run. The run is then unchanged.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FoldError {
+    /// The first event must start the run.
+    #[error("the first event of a run is `started`")]
+    NotStarted,
+    /// A run starts once.
+    #[error("a run starts once")]
+    StartedTwice,
+    /// Nothing more can happen.
+    #[error("the run has ended")]
+    Ended,
+    /// The model was not asked, or not in that turn.
+    #[error("the model was not asked in turn {0}")]
+    NotAsked(Turn),
+    /// There is no such call.
+    #[error("there is no call {0}")]
+    UnknownCall(CallId),
+    /// The gate did not allow it.
+    #[error("the call {0} was not allowed")]
+    NotAllowed(CallId),
+    /// The gate decides once.
+    #[error("the call {0} was decided before")]
+    DecidedTwice(CallId),
+    /// The call cannot change like that.
+    #[error("the call {0}: {1}")]
+    Call(CallId, CallChangeError),
+}
+
+/// Why there is no permit for a call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PermitError {
+    /// There is no such call.
+    #[error("there is no call {0}")]
+    UnknownCall(CallId),
+    /// Its start is not in the journal, or its end is.
+    #[error("the call {call} is {state}; only a call that is about to run gets a permit")]
+    NotRunning {
+        /// The call.
+        call: CallId,
+        /// Where it stands.
+        state: CallState,
+    },
+    /// It got its permit.
+    #[error("the call {0} has had its permit")]
+    Given(CallId),
+}

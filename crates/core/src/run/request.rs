@@ -1,0 +1,194 @@
+//! What a model is shown: the instruction, the task, and as many of the turns as fit. The task and
+//! the current turn are always among it; what is left out is the oldest, and that is said.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_spec::ToolSpecification;
+
+use super::state::{Entry, Run, TurnState};
+use crate::model::{ChatCall, ChatMessage, ModelRequest, RequestedArguments};
+
+/// How many bytes a token has, roughly; used only to keep requests within a window.
+const BYTES_PER_TOKEN: usize = 4;
+
+const HOW_TO_WORK: &str = "\
+Work step by step: think, call a tool, look at what it returns, and go on. When you are done, call \
+`finish` alone, with your answer, your reasoning, and your confidence from 0 to 1.";
+
+impl Run {
+    /// The tools of the agent that this run may use.
+    #[must_use]
+    pub fn tools(&self) -> Vec<Arc<ToolSpecification>> {
+        let available = self.task.available_tools.as_ref();
+        let is_available = |tool: &&Arc<ToolSpecification>| {
+            available.is_none_or(|names| names.iter().any(|name| name == tool.name().as_str()))
+        };
+        self.agent
+            .tools()
+            .iter()
+            .filter(is_available)
+            .cloned()
+            .collect()
+    }
+
+    /// The next request.
+    pub(super) fn request(&self) -> ModelRequest {
+        let head = vec![ChatMessage::System {
+            content: self.system(),
+        }];
+        let task = ChatMessage::User {
+            content: self.task.description.clone(),
+        };
+        let turns: Vec<Vec<ChatMessage>> = self
+            .turns
+            .iter()
+            .map(|turn| self.turn_messages(turn))
+            .collect();
+        let (last, earlier) = match turns.split_last() {
+            Some((last, earlier)) => (last.as_slice(), earlier),
+            None => (&[][..], &[][..]),
+        };
+        let mut room = Room {
+            messages: self.settings.max_messages.saturating_sub(1),
+            bytes: (self.settings.context_tokens >> self.shortenings) * BYTES_PER_TOKEN,
+        };
+        room.take(&head);
+        room.take(std::slice::from_ref(&task));
+        room.take(last);
+        let shown_turns = earlier
+            .iter()
+            .rev()
+            .take_while(|messages| room.has(messages))
+            .count();
+        let conversation = &self.task.conversation;
+        let shown_before = conversation
+            .iter()
+            .rev()
+            .take_while(|message| room.has(std::slice::from_ref(*message)))
+            .count();
+        let mut messages = head;
+        messages.extend_from_slice(&conversation[conversation.len() - shown_before..]);
+        messages.push(task);
+        let left_out = earlier.len() - shown_turns;
+        if left_out > 0 {
+            let content = format!("({left_out} earlier turns of this task are left out here.)");
+            messages.push(ChatMessage::User { content });
+        }
+        messages.extend(earlier[left_out..].iter().flatten().cloned());
+        messages.extend_from_slice(last);
+        ModelRequest {
+            messages,
+            tools: self.tools(),
+        }
+    }
+
+    fn system(&self) -> String {
+        let mut text = self.agent.instruction().trim().to_owned();
+        text.push_str("\n\n");
+        text.push_str(HOW_TO_WORK);
+        if !self.task.strategies.is_empty() {
+            text.push_str("\n\nWhat worked before for tasks like this:");
+            for strategy in &self.task.strategies {
+                let _ = write!(text, "\n- {}", strategy.trim());
+            }
+        }
+        text
+    }
+
+    fn turn_messages(&self, turn: &TurnState) -> Vec<ChatMessage> {
+        if let (true, [Entry::Mistake { mistake, .. }]) =
+            (turn.answer.calls.is_empty(), &*turn.entries)
+        {
+            // There is nothing the model said to show it.
+            return vec![ChatMessage::User {
+                content: mistake.to_string(),
+            }];
+        }
+        let id = |index: usize| format!("call_{}_{index}", turn.turn);
+        let calls = turn
+            .answer
+            .calls
+            .iter()
+            .enumerate()
+            .map(|(index, call)| ChatCall {
+                id: id(index),
+                tool: call.tool.clone(),
+                arguments: match &call.arguments {
+                    RequestedArguments::Json(value) => value.clone(),
+                    RequestedArguments::Text(text) => Value::String(text.clone()),
+                },
+            });
+        let mut messages = vec![ChatMessage::Assistant {
+            content: turn.answer.text.clone(),
+            calls: calls.collect(),
+        }];
+        for (index, (entry, call)) in turn.entries.iter().zip(&turn.answer.calls).enumerate() {
+            messages.push(ChatMessage::Tool {
+                call_id: id(index),
+                tool: call.tool.clone(),
+                content: self.observation(entry),
+            });
+        }
+        messages
+    }
+
+    /// What the model is told came of a call.
+    pub(super) fn observation(&self, entry: &Entry) -> String {
+        match entry {
+            Entry::Finish => "The task is finished.".to_owned(),
+            Entry::Mistake { mistake, .. } => mistake.to_string(),
+            Entry::Call { record, .. } => match record.outcome() {
+                Some(Ok(result)) => self.shown(result),
+                Some(Err(failure)) => failure.model_message.clone(),
+                None => "The call has not ended.".to_owned(),
+            },
+        }
+    }
+
+    /// A result as a model is shown it: texts as they are, the rest as JSON, cut if very long.
+    pub(super) fn shown(&self, result: &Value) -> String {
+        let text = match result {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let limit = self.settings.max_observation >> self.shortenings;
+        match text.char_indices().nth(limit) {
+            None => text,
+            Some((end, _)) => {
+                let more = text[end..].chars().count();
+                format!("{}… ({more} more characters are not shown)", &text[..end])
+            }
+        }
+    }
+}
+
+/// What a request may still hold.
+struct Room {
+    messages: usize,
+    bytes: usize,
+}
+
+impl Room {
+    /// Takes room for what must be shown, as far as there is any.
+    fn take(&mut self, messages: &[ChatMessage]) {
+        let bytes: usize = messages.iter().map(ChatMessage::characters).sum();
+        self.messages = self.messages.saturating_sub(messages.len());
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// Takes room for what may be shown, if all of it fits.
+    fn has(&mut self, messages: &[ChatMessage]) -> bool {
+        let bytes: usize = messages.iter().map(ChatMessage::characters).sum();
+        let fits = messages.len() <= self.messages && bytes <= self.bytes;
+        if fits {
+            self.take(messages);
+        } else {
+            // What is older must not jump the gap.
+            self.messages = 0;
+            self.bytes = 0;
+        }
+        fits
+    }
+}
