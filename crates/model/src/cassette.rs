@@ -1,0 +1,284 @@
+//! Cassettes: exchanges with a model as JSON Lines, one request with what came of it a line.
+//! Recorded without secrets, replayed in order, event for event, and only to the same requests.
+
+mod difference;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use windlass_core::model::{ModelAnswer, ModelErrorKind, ModelRequest};
+
+use self::difference::first_difference;
+use crate::client::{ModelClient, ModelError, ModelEvent};
+use crate::scrub::Scrubber;
+
+/// One line of a cassette.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Exchange {
+    request: Value,
+    events: Vec<ModelEvent>,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Answer(ModelAnswer),
+    Error(RecordedError),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct RecordedError {
+    kind: ModelErrorKind,
+    message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_after_milliseconds: Option<u64>,
+}
+
+/// Why a cassette cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CassetteError {
+    /// The file could not be read or written.
+    #[error("the cassette {} cannot be used: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A line is no exchange.
+    #[error("line {line} of the cassette is no recorded exchange: {error}")]
+    Line {
+        /// The line, from 1.
+        line: usize,
+        /// Why not.
+        error: serde_json::Error,
+    },
+}
+
+/// Asks a model and writes each exchange to a cassette. What could not be written is an error of
+/// that request: a cassette with a gap would replay wrongly.
+pub struct RecordingModel<M> {
+    model: M,
+    scrubber: Scrubber,
+    cassette: Mutex<Box<dyn Write + Send>>,
+}
+
+impl<M: ModelClient> RecordingModel<M> {
+    /// Records to a new file, without the secrets of the environment.
+    ///
+    /// # Errors
+    /// If the file cannot be made.
+    pub fn create(model: M, path: &Path) -> Result<Self, CassetteError> {
+        let file = File::create(path).map_err(|error| CassetteError::File {
+            path: path.to_owned(),
+            error,
+        })?;
+        Ok(Self::to_writer(
+            model,
+            Box::new(file),
+            Scrubber::from_environment(),
+        ))
+    }
+
+    /// Records to `cassette`, without what `scrubber` takes out.
+    pub fn to_writer(model: M, cassette: Box<dyn Write + Send>, scrubber: Scrubber) -> Self {
+        Self {
+            model,
+            scrubber,
+            cassette: Mutex::new(cassette),
+        }
+    }
+
+    fn write(&self, exchange: &Exchange) -> io::Result<()> {
+        let exchange = self.scrubber.json(serde_json::to_value(exchange)?);
+        let mut cassette = self.cassette.lock().unwrap_or_else(PoisonError::into_inner);
+        // One write a line, so that a full disk leaves no half line behind that looks whole.
+        cassette.write_all(format!("{exchange}\n").as_bytes())?;
+        cassette.flush()
+    }
+}
+
+impl<M: ModelClient> ModelClient for RecordingModel<M> {
+    fn answer<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        cancel: &'a CancellationToken,
+        events: &'a mut (dyn FnMut(ModelEvent) + Send),
+    ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
+        Box::pin(async move {
+            let mut told = Vec::new();
+            let mut tell = |event: ModelEvent| {
+                told.push(event.clone());
+                events(event);
+            };
+            let outcome = self.model.answer(request, cancel, &mut tell).await;
+            let exchange = Exchange {
+                request: written(request),
+                events: told,
+                outcome: match &outcome {
+                    Ok(answer) => Outcome::Answer(answer.clone()),
+                    Err(error) => Outcome::Error(RecordedError::from(error)),
+                },
+            };
+            if let Err(error) = self.write(&exchange) {
+                let message = format!("The model's answer could not be recorded: {error}.");
+                return Err(ModelError::new(ModelErrorKind::Malformed, message));
+            }
+            outcome
+        })
+    }
+}
+
+impl<M> fmt::Debug for RecordingModel<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RecordingModel")
+    }
+}
+
+/// Answers from a cassette, in order, and refuses a request that was not recorded there.
+#[derive(Debug)]
+pub struct ReplayModel {
+    scrubber: Scrubber,
+    state: Mutex<Replay>,
+}
+
+#[derive(Debug)]
+struct Replay {
+    exchanges: VecDeque<Exchange>,
+    asked: usize,
+}
+
+impl ReplayModel {
+    /// Reads a cassette from a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is no cassette.
+    pub fn open(path: &Path) -> Result<Self, CassetteError> {
+        let text = fs::read_to_string(path).map_err(|error| CassetteError::File {
+            path: path.to_owned(),
+            error,
+        })?;
+        Self::from_text(&text, Scrubber::from_environment())
+    }
+
+    /// Reads a cassette. Requests are compared without what `scrubber` takes out, as they were
+    /// recorded.
+    ///
+    /// # Errors
+    /// If it is no cassette.
+    pub fn from_text(text: &str, scrubber: Scrubber) -> Result<Self, CassetteError> {
+        let lines = text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty());
+        let exchanges: Result<_, _> = lines
+            .map(|(index, line)| {
+                serde_json::from_str(line).map_err(|error| CassetteError::Line {
+                    line: index + 1,
+                    error,
+                })
+            })
+            .collect();
+        Ok(Self {
+            scrubber,
+            state: Mutex::new(Replay {
+                exchanges: exchanges?,
+                asked: 0,
+            }),
+        })
+    }
+
+    /// How many exchanges were not asked for yet.
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .exchanges
+            .len()
+    }
+
+    fn next(&self, request: &ModelRequest) -> Result<Exchange, ModelError> {
+        let asked = self.scrubber.json(written(request));
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.asked += 1;
+        let number = state.asked;
+        let refused = |message| Err(ModelError::new(ModelErrorKind::Malformed, message));
+        let Some(recorded) = state.exchanges.front() else {
+            return refused(format!(
+                "Request {number} is one more than the cassette holds."
+            ));
+        };
+        if let Some(difference) = first_difference(&recorded.request, &asked) {
+            return refused(format!(
+                "Request {number} is not the one in the cassette: {difference}."
+            ));
+        }
+        // It was there a line ago, and the lock is held.
+        state
+            .exchanges
+            .pop_front()
+            .map_or_else(|| refused("The cassette is empty.".to_owned()), Ok)
+    }
+}
+
+impl ModelClient for ReplayModel {
+    fn answer<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        cancel: &'a CancellationToken,
+        events: &'a mut (dyn FnMut(ModelEvent) + Send),
+    ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
+        Box::pin(async move {
+            if cancel.is_cancelled() {
+                return Err(ModelError::cancelled());
+            }
+            let exchange = self.next(request)?;
+            exchange.events.into_iter().for_each(events);
+            match exchange.outcome {
+                Outcome::Answer(answer) => Ok(answer),
+                Outcome::Error(error) => Err(error.into()),
+            }
+        })
+    }
+}
+
+/// A request as a cassette holds it.
+fn written(request: &ModelRequest) -> Value {
+    let tools = request.tools.iter().map(|tool| {
+        json!({"name": tool.name().as_str(), "description": tool.description(), "schema": tool.schema()})
+    });
+    json!({"messages": request.messages, "tools": tools.collect::<Vec<_>>()})
+}
+
+impl From<&ModelError> for RecordedError {
+    fn from(error: &ModelError) -> Self {
+        let milliseconds = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            kind: error.kind,
+            message: error.message.clone(),
+            retry_after_milliseconds: error.retry_after.map(milliseconds),
+        }
+    }
+}
+
+impl From<RecordedError> for ModelError {
+    fn from(error: RecordedError) -> Self {
+        Self {
+            kind: error.kind,
+            message: error.message,
+            retry_after: error.retry_after_milliseconds.map(Duration::from_millis),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Where a model is asked and with which key: the provider's own address or a given one, and keys
+//! from the environment alone.
+
+use reqwest::Url;
+use windlass_core::model::ModelErrorKind;
+use windlass_spec::{Model, Provider};
+
+use crate::client::ModelError;
+use crate::scrub::{Scrubber, Secret};
+
+/// Which protocol is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    OpenAi,
+    Anthropic,
+    Gemini,
+}
+
+/// Where and as whom a model is asked. Printing it shows no key.
+#[derive(Debug, Clone)]
+pub(super) struct Endpoint {
+    pub(super) protocol: Protocol,
+    /// Ends in a slash: what is asked for is joined to it.
+    pub(super) base_url: Url,
+    pub(super) model: String,
+    pub(super) key: Option<Secret>,
+    /// The variable a key is read from, for telling a person.
+    pub(super) key_variable: String,
+    /// Who is asked, for telling a person.
+    pub(super) provider: String,
+}
+
+impl Endpoint {
+    /// Resolves a model. `variable` reads the environment.
+    pub(super) fn resolve(
+        model: &Model,
+        base_url: Option<&str>,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, ModelError> {
+        let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let name = variable_part(model.provider().as_str());
+        let url_variable = format!("WINDLASS_{name}_BASE_URL");
+        let given = base_url
+            .map(str::to_owned)
+            .or_else(|| variable(&url_variable));
+        let own_key_variable = format!("WINDLASS_{name}_API_KEY");
+        let (protocol, default_url, key_variables, needs_key) = match model.provider() {
+            Provider::OpenAi => (
+                Protocol::OpenAi,
+                Some("https://api.openai.com/v1/".to_owned()),
+                vec!["OPENAI_API_KEY"],
+                true,
+            ),
+            Provider::Anthropic => (
+                Protocol::Anthropic,
+                Some("https://api.anthropic.com/v1/".to_owned()),
+                vec!["ANTHROPIC_API_KEY"],
+                true,
+            ),
+            Provider::Google => (
+                Protocol::Gemini,
+                Some("https://generativelanguage.googleapis.com/v1beta/".to_owned()),
+                vec!["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+                true,
+            ),
+            // Ollama's own protocol knows no JSON Schema through the client library, and there a
+            // stream that broke off looks like one that ended. Its OpenAI side has neither fault.
+            Provider::Ollama => (
+                Protocol::OpenAi,
+                Some(ollama_url(variable("OLLAMA_HOST"))),
+                vec!["OLLAMA_API_KEY"],
+                false,
+            ),
+            Provider::Other(_) => (
+                Protocol::OpenAi,
+                None,
+                vec![own_key_variable.as_str()],
+                false,
+            ),
+        };
+        let Some(url) = given.or(default_url) else {
+            let message = format!(
+                "Nothing is known about the provider `{}`. Set {url_variable} to the base URL of a \
+                 server that speaks the OpenAI protocol, and {own_key_variable} if it wants a key.",
+                model.provider().as_str()
+            );
+            return Err(ModelError::new(ModelErrorKind::Unreachable, message));
+        };
+        let base_url = base(&url, model.provider())?;
+        let key = key_variables.iter().find_map(|name| variable(name));
+        let key_variable = key_variables
+            .first()
+            .map(|name| (*name).to_owned())
+            .unwrap_or_default();
+        if key.is_none() && needs_key {
+            let message = format!(
+                "There is no key for {}. Set {key_variable} to one.",
+                model.provider().as_str()
+            );
+            return Err(ModelError::new(ModelErrorKind::Authentication, message));
+        }
+        Ok(Self {
+            protocol,
+            base_url,
+            model: model.id().to_owned(),
+            key: key.map(|key| Secret::new(key.trim().to_owned())),
+            key_variable,
+            provider: model.provider().as_str().to_owned(),
+        })
+    }
+
+    /// The address as a person may see it: without a query.
+    pub(super) fn shown_url(&self) -> String {
+        let port = self
+            .base_url
+            .port()
+            .map(|port| format!(":{port}"))
+            .unwrap_or_default();
+        let host = self.base_url.host_str().unwrap_or_default();
+        format!(
+            "{}://{host}{port}{}",
+            self.base_url.scheme(),
+            self.base_url.path()
+        )
+    }
+
+    /// Takes the key out of what a provider wrote.
+    pub(super) fn scrubber(&self) -> Scrubber {
+        Scrubber::new(self.key.iter().map(|key| key.expose().to_owned()))
+    }
+
+    /// A proxy has no business between a program and its own machine.
+    pub(super) fn is_local(&self) -> bool {
+        let host = self.base_url.host_str().unwrap_or_default();
+        host == "localhost" || host == "[::1]" || host.starts_with("127.")
+    }
+}
+
+fn base(text: &str, provider: &Provider) -> Result<Url, ModelError> {
+    let refused = |why: &str| {
+        let message = format!(
+            "`{}` is no base URL of a model server: {why}.",
+            without_user(text)
+        );
+        ModelError::new(ModelErrorKind::Unreachable, message)
+    };
+    let mut url = Url::parse(text.trim()).map_err(|error| refused(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(refused("it must start with http:// or https:// and a host"));
+    }
+    // Addresses are shown and logged; keys are not.
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refused(
+            "a user or password in it would be shown; keys come from the environment",
+        ));
+    }
+    // Joining would otherwise replace the last part: `/v1` and `chat` would make `/chat`.
+    if !url.path().ends_with('/') {
+        url.set_path(&format!("{}/", url.path()));
+    }
+    if *provider == Provider::Ollama && url.path() == "/" {
+        url.set_path("/v1/");
+    }
+    Ok(url)
+}
+
+fn without_user(text: &str) -> &str {
+    text.rsplit_once('@').map_or(text, |(_, host)| host)
+}
+
+/// The variable Ollama itself reads: a host, a host and a port, or a URL.
+fn ollama_url(host: Option<String>) -> String {
+    let host = host.unwrap_or_default();
+    let host = host.trim().trim_end_matches('/');
+    if host.contains("://") {
+        return host.to_owned();
+    }
+    let (name, port) = host.rsplit_once(':').unwrap_or((host, "11434"));
+    let name = if matches!(name, "" | "0.0.0.0") {
+        "127.0.0.1"
+    } else {
+        name
+    };
+    format!("http://{name}:{port}")
+}
+
+fn variable_part(name: &str) -> String {
+    name.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,425 @@
+//! The one place that knows the provider library. Translates requests into its types and its
+//! stream into ours. It is only ever streamed from: its other way refuses whole answers over one
+//! call whose arguments were cut off, with the full request in the error.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use genai::adapter::AdapterKind;
+use genai::chat::{
+    ChatMessage as WireMessage, ChatOptions, ChatRequest, ChatStream, ChatStreamEvent, ContentPart,
+    MessageContent, ReasoningEffort, StreamEnd, Tool, ToolCall, ToolResponse,
+};
+use genai::resolver::{AuthData, Endpoint as WireEndpoint};
+use genai::{Client, Headers, ModelIden, ServiceTarget};
+use serde_json::{Deserializer, Value, json};
+use windlass_core::model::{
+    ChatMessage, FINISH, ModelErrorKind, ModelRequest, RequestedArguments, RequestedCall, Usage,
+    finish_schema,
+};
+use windlass_core::run::repair_json;
+
+use super::Form;
+use super::endpoint::{Endpoint, Protocol};
+use super::failure::{Failure, retry_after};
+use super::names::WireNames;
+use crate::client::ModelError;
+use crate::dialect::{Speaker, conversation, schema};
+
+/// A part of an answer as it arrives.
+pub(super) enum Piece {
+    /// Nothing but a sign of life.
+    Alive,
+    Text(String),
+    Thought(String),
+    /// A call and how long its arguments are so far.
+    Call {
+        id: String,
+        tool: String,
+        length: usize,
+    },
+    End {
+        calls: Vec<RequestedCall>,
+        usage: Usage,
+    },
+}
+
+/// A connection to one provider.
+pub(super) struct Wire {
+    client: Client,
+    endpoint: Arc<Endpoint>,
+}
+
+impl Wire {
+    pub(super) fn new(endpoint: Arc<Endpoint>) -> Result<Self, ModelError> {
+        let failed = |error: &dyn std::error::Error| {
+            let message = format!("No HTTP client could be made: {}.", root_cause(error));
+            ModelError::new(ModelErrorKind::Unreachable, message)
+        };
+        // A redirect could carry the request, and on the same host the key, somewhere unexpected.
+        let mut http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+        if endpoint.is_local() {
+            http = http.no_proxy();
+        }
+        let http = http.build().map_err(|error| failed(&error))?;
+        let client = Client::builder()
+            .with_reqwest(http)
+            .build()
+            .map_err(|error| failed(&error))?;
+        Ok(Self { client, endpoint })
+    }
+
+    /// Asks. An error of the provider comes with the first piece, not here.
+    pub(super) async fn ask(
+        &self,
+        request: &ModelRequest,
+        form: Form,
+        temperature: Option<f64>,
+    ) -> Result<Pieces, Failure> {
+        let names = WireNames::new(request);
+        let mut options = ChatOptions::default()
+            .with_capture_usage(true)
+            .with_capture_tool_calls(true);
+        if let Some(temperature) = temperature {
+            options = options.with_temperature(temperature);
+        }
+        if self.endpoint.protocol == Protocol::OpenAi {
+            // Otherwise a model called `something-high` would be asked for as `something`. A
+            // budget is the one effort that this protocol has no word for, so none is sent.
+            options = options.with_reasoning_effort(ReasoningEffort::Budget(0));
+        }
+        let chat = match form {
+            Form::Native => native(request, &names),
+            Form::Structured => {
+                if self.endpoint.protocol == Protocol::OpenAi {
+                    options = options.with_extra_body(response_format(request));
+                }
+                structured(request)
+            }
+        };
+        let answer = self
+            .client
+            .exec_chat_stream(self.target()?, chat, Some(&options))
+            .await;
+        let answer = answer.map_err(|error| failure(&self.endpoint, error))?;
+        Ok(Pieces {
+            stream: answer.stream,
+            endpoint: Arc::clone(&self.endpoint),
+            names,
+            seen: Vec::new(),
+        })
+    }
+
+    fn target(&self) -> Result<ServiceTarget, Failure> {
+        let endpoint = &self.endpoint;
+        let kind = match endpoint.protocol {
+            Protocol::OpenAi => AdapterKind::OpenAI,
+            Protocol::Anthropic => AdapterKind::Anthropic,
+            Protocol::Gemini => AdapterKind::Gemini,
+        };
+        let auth = match &endpoint.key {
+            Some(key) => AuthData::from_single(key.expose()),
+            // A server without keys gets no header at all rather than an invented key.
+            None => {
+                let url = endpoint
+                    .base_url
+                    .join("chat/completions")
+                    .map_err(|error| {
+                        Failure::lasting(
+                            ModelErrorKind::Unreachable,
+                            format!("The base URL is of no use: {error}."),
+                        )
+                    })?;
+                AuthData::RequestOverride {
+                    url: url.into(),
+                    headers: Headers::default(),
+                }
+            }
+        };
+        // The library takes what is before `::` for a namespace.
+        let model = match endpoint.model.contains("::") {
+            true => format!("model::{}", endpoint.model),
+            false => endpoint.model.clone(),
+        };
+        let endpoint = WireEndpoint::from_owned(endpoint.base_url.as_str());
+        Ok(ServiceTarget {
+            endpoint,
+            auth,
+            model: ModelIden::new(kind, model),
+        })
+    }
+}
+
+/// The pieces of one answer.
+pub(super) struct Pieces {
+    stream: ChatStream,
+    endpoint: Arc<Endpoint>,
+    names: WireNames,
+    /// The calls that were seen, by id, with their names.
+    seen: Vec<(String, String)>,
+}
+
+impl Pieces {
+    /// The next piece. Nothing after the end or an error.
+    pub(super) async fn next(&mut self) -> Option<Result<Piece, Failure>> {
+        loop {
+            let event = match self.stream.next().await? {
+                Ok(event) => event,
+                Err(error) => return Some(Err(failure(&self.endpoint, error))),
+            };
+            return Some(Ok(match event {
+                // Comes before anything was sent; says nothing.
+                ChatStreamEvent::Start => continue,
+                ChatStreamEvent::Heartbeat | ChatStreamEvent::ThoughtSignatureChunk(_) => {
+                    Piece::Alive
+                }
+                ChatStreamEvent::Chunk(chunk) => Piece::Text(chunk.content),
+                ChatStreamEvent::ReasoningChunk(chunk) => Piece::Thought(chunk.content),
+                ChatStreamEvent::ToolCallChunk(chunk) => self.call(chunk.tool_call),
+                ChatStreamEvent::End(end) => return Some(self.end(end)),
+            }));
+        }
+    }
+
+    /// What it means that the stream ended without saying so.
+    pub(super) fn cut(&self) -> Failure {
+        broken_off(&self.endpoint)
+    }
+
+    fn call(&mut self, call: ToolCall) -> Piece {
+        if !self.seen.iter().any(|(id, _)| *id == call.call_id) {
+            self.seen.push((call.call_id.clone(), call.fn_name.clone()));
+        }
+        // The chunk holds all of the arguments so far, not what is new.
+        let length = call.fn_arguments.as_str().map_or(0, str::len);
+        Piece::Call {
+            id: call.call_id,
+            tool: self.names.meant(call.fn_name),
+            length,
+        }
+    }
+
+    fn end(&self, mut end: StreamEnd) -> Result<Piece, Failure> {
+        // For this protocol the library makes up an end when the connection is cut.
+        if self.endpoint.protocol == Protocol::Gemini && end.captured_stop_reason.is_none() {
+            return Err(broken_off(&self.endpoint));
+        }
+        let usage = end.captured_usage.take().unwrap_or_default();
+        let count = |tokens: Option<i32>| {
+            tokens
+                .and_then(|tokens| u64::try_from(tokens).ok())
+                .unwrap_or(0)
+        };
+        let usage = Usage {
+            input_tokens: count(usage.prompt_tokens),
+            output_tokens: count(usage.completion_tokens),
+            microdollars: None,
+        };
+        let calls = settled(
+            end.captured_into_tool_calls().unwrap_or_default(),
+            &self.seen,
+        );
+        let calls = calls.into_iter().map(|(name, arguments)| RequestedCall {
+            tool: self.names.meant(name),
+            arguments: match arguments {
+                // What the library could not parse it leaves as the text it was.
+                Value::String(text) => RequestedArguments::Text(text),
+                other => RequestedArguments::Json(other),
+            },
+            confidence: None,
+        });
+        Ok(Piece::End {
+            calls: calls.collect(),
+            usage,
+        })
+    }
+}
+
+/// Names and arguments of the calls, with two slips of servers put right: numbering that starts
+/// at one, which the library fills up with copies, and numbering all calls zero, which makes it
+/// join them.
+fn settled(calls: Vec<ToolCall>, seen: &[(String, String)]) -> Vec<(String, Value)> {
+    if let ([call], true) = (calls.as_slice(), seen.len() > 1)
+        && let Value::String(joined) = &call.fn_arguments
+    {
+        let split: Result<Vec<Value>, _> = Deserializer::from_str(joined).into_iter().collect();
+        if let Some(split) = split.ok().filter(|split| split.len() == seen.len()) {
+            return seen
+                .iter()
+                .map(|(_, name)| name.clone())
+                .zip(split)
+                .collect();
+        }
+    }
+    let is_copy = |index: usize, call: &ToolCall| {
+        let later = calls[index + 1..].iter();
+        !call.call_id.is_empty()
+            && later
+                .clone()
+                .any(|later| later.call_id == call.call_id && later.fn_name == call.fn_name)
+    };
+    let kept = calls
+        .iter()
+        .enumerate()
+        .filter(|(index, call)| !is_copy(*index, call));
+    kept.map(|(_, call)| (call.fn_name.clone(), call.fn_arguments.clone()))
+        .collect()
+}
+
+fn native(request: &ModelRequest, names: &WireNames) -> ChatRequest {
+    let mut messages: Vec<WireMessage> = Vec::new();
+    let mut observed: Vec<ToolResponse> = Vec::new();
+    for message in &request.messages {
+        if let ChatMessage::Tool {
+            call_id,
+            tool,
+            content,
+        } = message
+        {
+            // Anthropic wants what a turn's calls came to in one message.
+            observed.push(ToolResponse::new(call_id, content).with_fn_name(names.sent(tool)));
+            continue;
+        }
+        if !observed.is_empty() {
+            messages.push(std::mem::take(&mut observed).into());
+        }
+        match message {
+            ChatMessage::System { content } => messages.push(WireMessage::system(content)),
+            ChatMessage::User { content } => messages.push(WireMessage::user(content)),
+            ChatMessage::Assistant { content, calls } => {
+                let text = (!content.is_empty()).then(|| ContentPart::Text(content.clone()));
+                let calls = calls.iter().map(|call| {
+                    ContentPart::ToolCall(ToolCall {
+                        call_id: call.id.clone(),
+                        fn_name: names.sent(&call.tool),
+                        fn_arguments: past_arguments(&call.arguments),
+                        thought_signatures: None,
+                    })
+                });
+                messages.push(WireMessage::assistant(
+                    text.into_iter().chain(calls).collect::<MessageContent>(),
+                ));
+            }
+            ChatMessage::Tool { .. } => {}
+        }
+    }
+    if !observed.is_empty() {
+        messages.push(observed.into());
+    }
+    let tools = request.tools.iter().map(|tool| {
+        Tool::new(names.sent(tool.name().as_str()))
+            .with_description(tool.description())
+            .with_schema(tool.schema().clone())
+    });
+    let finish = Tool::new(names.sent(FINISH))
+        .with_description("Ends the task with its answer.")
+        .with_schema(finish_schema());
+    ChatRequest::new(messages).with_tools(tools.chain([finish]).collect::<Vec<_>>())
+}
+
+/// Arguments of the past as providers accept them: an object, whatever the model wrote.
+fn past_arguments(arguments: &Value) -> Value {
+    match arguments {
+        Value::Object(_) => arguments.clone(),
+        Value::String(text) => match repair_json(text) {
+            Ok((value @ Value::Object(_), _)) => value,
+            _ => json!({"not_json": text}),
+        },
+        Value::Null => json!({}),
+        other => json!({"value": other}),
+    }
+}
+
+fn structured(request: &ModelRequest) -> ChatRequest {
+    let messages = conversation(request)
+        .into_iter()
+        .map(|line| match line.speaker {
+            Speaker::System => WireMessage::system(line.text),
+            Speaker::User => WireMessage::user(line.text),
+            Speaker::Assistant => WireMessage::assistant(line.text),
+        });
+    ChatRequest::new(messages.collect())
+}
+
+/// Sent as it is: the library would make it strict, which turns optional arguments into required
+/// ones and free objects into empty ones.
+fn response_format(request: &ModelRequest) -> Value {
+    json!({
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "step", "strict": false, "schema": schema(request)},
+        }
+    })
+}
+
+fn broken_off(endpoint: &Endpoint) -> Failure {
+    let message = format!(
+        "The connection to {} was cut before the answer was complete.",
+        endpoint.provider
+    );
+    Failure::lasting(ModelErrorKind::Malformed, message)
+}
+
+/// What an error of the library means. Its own text is never used: it may hold the request.
+fn failure(endpoint: &Endpoint, error: genai::Error) -> Failure {
+    let header = |name: &str| {
+        let value = error.headers()?.get(name)?;
+        value.to_str().ok().map(str::to_owned)
+    };
+    let wait = retry_after(header);
+    match error {
+        genai::Error::HttpError { status, body, .. } => {
+            Failure::from_status(endpoint, status.as_u16(), &body, wait)
+        }
+        // The useful part of a failed stream is boxed inside of it.
+        genai::Error::WebStream { error, .. } => match error.downcast::<genai::Error>() {
+            Ok(inner) => failure(endpoint, *inner),
+            Err(other) => match other.downcast::<reqwest::Error>() {
+                Ok(error) => transport(endpoint, &error),
+                Err(_) => broken_off(endpoint),
+            },
+        },
+        genai::Error::ChatResponse { body, .. } => Failure::from_event(endpoint, &body),
+        other => match other.status() {
+            Some(status) => Failure::from_status(endpoint, status.as_u16(), "", wait),
+            None => {
+                let message = format!(
+                    "{} at {} sent what no model sends.",
+                    endpoint.provider,
+                    endpoint.shown_url()
+                );
+                Failure::lasting(ModelErrorKind::Malformed, message)
+            }
+        },
+    }
+}
+
+fn transport(endpoint: &Endpoint, error: &reqwest::Error) -> Failure {
+    let (provider, url) = (&endpoint.provider, endpoint.shown_url());
+    if error.is_timeout() {
+        return Failure::lasting(
+            ModelErrorKind::Timeout,
+            format!("{provider} took too long to answer."),
+        );
+    }
+    if error.is_body() || error.is_decode() {
+        return broken_off(endpoint);
+    }
+    let message = format!(
+        "{provider} could not be reached at {url}: {}. Is the server running?",
+        root_cause(error)
+    );
+    if error.is_builder() {
+        return Failure::lasting(ModelErrorKind::Unreachable, message);
+    }
+    Failure::passing(ModelErrorKind::Unreachable, message)
+}
+
+/// The innermost reason, which is the one that tells something and the one without the address.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,19 @@
+//! Models: the client trait, providers, dialects, scripted and replayed models.
+//!
+//! A [`ModelClient`] takes the run machine's request and gives its answer, telling what arrives
+//! while it arrives. [`HostedModel`] speaks to providers and local servers, [`ScriptedModel`] says
+//! what it was told to say, [`RecordingModel`] and [`ReplayModel`] write and read cassettes.
+
+mod cassette;
+mod client;
+mod dialect;
+mod hosted;
+mod scripted;
+mod scrub;
+
+pub use cassette::{CassetteError, RecordingModel, ReplayModel};
+pub use client::{ModelClient, ModelError, ModelEvent};
+pub use dialect::{Dialect, UnknownDialect};
+pub use hosted::{HostedModel, HostedSettings};
+pub use scripted::ScriptedModel;
+pub use scrub::Scrubber;

@@ -1,0 +1,5 @@
+//! The integration tests of the models, in one binary.
+
+#![allow(clippy::unwrap_used)]
+
+mod suite;

@@ -1,0 +1,9 @@
+mod anthropic;
+mod cassettes;
+mod dialects;
+mod endpoints;
+mod failures;
+mod requests;
+mod server;
+mod streams;
+mod support;

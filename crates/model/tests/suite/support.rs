@@ -1,0 +1,134 @@
+//! What the tests ask, and how they ask it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use windlass_core::model::{
+    ChatCall, ChatMessage, ModelAnswer, ModelRequest, RequestedArguments, RequestedCall,
+};
+use windlass_model::{Dialect, HostedModel, HostedSettings, ModelClient, ModelError, ModelEvent};
+use windlass_spec::{NonEmptyText, Signature, ToolName, ToolSpecification};
+
+use super::server::Server;
+
+pub(crate) const KEY: &str = "secret-key-of-the-tests";
+
+/// The key, for every variable that may hold one.
+pub(crate) fn keys(name: &str) -> Option<String> {
+    name.ends_with("_API_KEY").then(|| KEY.to_owned())
+}
+
+pub(crate) fn tool(name: &str, signature: &str) -> Arc<ToolSpecification> {
+    let description = NonEmptyText::new(format!("Does {name}.")).unwrap();
+    Arc::new(ToolSpecification::new(
+        ToolName::new(name).unwrap(),
+        description,
+        Signature::parse(signature).unwrap(),
+    ))
+}
+
+pub(crate) fn request() -> ModelRequest {
+    ModelRequest {
+        messages: vec![
+            ChatMessage::System {
+                content: "You are helpful.".to_owned(),
+            },
+            ChatMessage::User {
+                content: "What is Rust?".to_owned(),
+            },
+        ],
+        tools: vec![tool(
+            "search",
+            "(query: Text, limit: Maybe Int) --> IO Text",
+        )],
+    }
+}
+
+/// A conversation in which a call was made, one went wrong, and both were answered.
+pub(crate) fn longer_request() -> ModelRequest {
+    let mut request = request();
+    let call = |id: &str, arguments| ChatCall {
+        id: id.to_owned(),
+        tool: "search".to_owned(),
+        arguments,
+    };
+    let observed = |id: &str, content: &str| ChatMessage::Tool {
+        call_id: id.to_owned(),
+        tool: "search".to_owned(),
+        content: content.to_owned(),
+    };
+    request.messages.extend([
+        ChatMessage::Assistant {
+            content: "Let me look.".to_owned(),
+            calls: vec![
+                call("call_1_0", json!({"query": "rust"})),
+                call("call_1_1", json!("{\"query\": \"ru")),
+            ],
+        },
+        observed("call_1_0", "A language."),
+        observed("call_1_1", "The arguments are not JSON."),
+        ChatMessage::User {
+            content: "Go on.".to_owned(),
+        },
+    ]);
+    request
+}
+
+pub(crate) fn settings(server: &Server) -> HostedSettings {
+    HostedSettings {
+        base_url: Some(server.url.clone()),
+        dialect: Dialect::Native,
+        first_wait: Duration::from_millis(1),
+        longest_wait: Duration::from_secs(1),
+        time_limit: Duration::from_secs(20),
+        first_byte_limit: Duration::from_secs(10),
+        idle_limit: Duration::from_secs(10),
+        ..HostedSettings::default()
+    }
+}
+
+pub(crate) fn model(settings: HostedSettings) -> HostedModel {
+    HostedModel::with_variables(&"OpenAI/test-model".parse().unwrap(), settings, &keys).unwrap()
+}
+
+/// What came of a request, and what was told on the way.
+pub(crate) struct Outcome {
+    pub(crate) answer: Result<ModelAnswer, ModelError>,
+    pub(crate) events: Vec<ModelEvent>,
+}
+
+pub(crate) async fn ask(model: &dyn ModelClient, request: &ModelRequest) -> Outcome {
+    let mut events = Vec::new();
+    let mut tell = |event| events.push(event);
+    let answer = model
+        .answer(request, &CancellationToken::new(), &mut tell)
+        .await;
+    Outcome { answer, events }
+}
+
+/// What a native model comes to that gets these replies.
+pub(crate) async fn asked(server: &Server) -> Outcome {
+    ask(&model(settings(server)), &request()).await
+}
+
+pub(crate) fn call(tool: &str, arguments: serde_json::Value) -> RequestedCall {
+    RequestedCall {
+        tool: tool.to_owned(),
+        arguments: RequestedArguments::Json(arguments),
+        confidence: None,
+    }
+}
+
+pub(crate) fn text(text: &str) -> ModelEvent {
+    ModelEvent::Text {
+        text: text.to_owned(),
+    }
+}
+
+pub(crate) fn called(tool: &str) -> ModelEvent {
+    ModelEvent::Call {
+        tool: tool.to_owned(),
+    }
+}
