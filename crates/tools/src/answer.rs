@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use windlass_spec::Type;
 
-use crate::tool::ToolError;
+use crate::error::ToolError;
 
 /// `result` as JSON of type `promised`, where a promise is known.
 pub(crate) fn answer(result: impl Serialize, promised: Option<&Type>) -> Result<Value, ToolError> {

@@ -11,7 +11,10 @@ use windlass_gram::{Diagnostic, LineIndex};
 use windlass_spec::{NonEmptyText, Signature, SignatureError, TextError, ToolName, Type};
 
 use crate::answer::answer;
-use crate::tool::{Handler, Tool, ToolError};
+use crate::command::CommandLine;
+use crate::error::ToolError;
+use crate::http::HttpEndpoint;
+use crate::tool::{Handler, Tool};
 use crate::tool_type::TypeTooDeep;
 
 /// A tool in the making. Of two calls that say the same thing, the later counts.
@@ -24,6 +27,7 @@ pub struct ToolBuilder {
     /// What is returned as a type, where a signature says so.
     promised: Option<Type>,
     handler: Option<MakeHandler>,
+    winds_down: bool,
 }
 
 /// Makes the handler once it is known what the tool promises to return.
@@ -38,6 +42,7 @@ impl ToolBuilder {
             returns: None,
             promised: None,
             handler: None,
+            winds_down: false,
         }
     }
 
@@ -74,28 +79,27 @@ impl ToolBuilder {
     }
 
     /// What the tool does when it runs, JSON to JSON.
-    pub fn handler<F, R>(mut self, handler: F) -> Self
+    pub fn handler<F, R>(self, handler: F) -> Self
     where
         F: Fn(Value) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Value, ToolError>> + Send + 'static,
     {
-        let handler: Handler = Arc::new(move |arguments| Box::pin(handler(arguments)));
-        self.handler = Some(Box::new(|_| handler));
-        self
+        let handler: Handler = Arc::new(move |arguments, _| Box::pin(handler(arguments)));
+        self.runs(false, |_| handler)
     }
 
     /// What the tool does when it runs, in types of Rust. Fields of the result that are `None` are
     /// left out where the signature says that they may be absent.
-    pub fn typed<A, F, R, T>(mut self, handler: F) -> Self
+    pub fn typed<A, F, R, T>(self, handler: F) -> Self
     where
         A: DeserializeOwned,
         F: Fn(A) -> R + Send + Sync + 'static,
         R: Future<Output = Result<T, ToolError>> + Send + 'static,
         T: Serialize,
     {
-        self.handler = Some(Box::new(move |promised| {
+        self.runs(false, move |promised| {
             let promised = Arc::new(promised);
-            Arc::new(move |arguments| {
+            Arc::new(move |arguments, _| {
                 let running = serde_json::from_value(arguments).map(&handler);
                 let promised = Arc::clone(&promised);
                 Box::pin(async move {
@@ -103,7 +107,48 @@ impl ToolBuilder {
                     answer(result, promised.as_ref().as_ref())
                 })
             })
-        }));
+        })
+    }
+
+    /// The tool is a program: arguments on its standard input, the result on its standard output.
+    pub fn command(self, command: CommandLine) -> Self {
+        self.runs(true, move |promised| {
+            let command = Arc::new((command, promised));
+            Arc::new(move |arguments, context| {
+                let command = Arc::clone(&command);
+                Box::pin(async move {
+                    command
+                        .0
+                        .run(&arguments, command.1.as_ref(), &context)
+                        .await
+                })
+            })
+        })
+    }
+
+    /// The tool is a request to a server.
+    pub fn http(self, endpoint: HttpEndpoint) -> Self {
+        self.runs(false, move |promised| {
+            let endpoint = Arc::new((endpoint, promised));
+            Arc::new(move |arguments, context| {
+                let endpoint = Arc::clone(&endpoint);
+                Box::pin(async move {
+                    endpoint
+                        .0
+                        .request(arguments, endpoint.1.as_ref(), &context)
+                        .await
+                })
+            })
+        })
+    }
+
+    fn runs(
+        mut self,
+        winds_down: bool,
+        make: impl FnOnce(Option<Type>) -> Handler + 'static,
+    ) -> Self {
+        self.winds_down = winds_down;
+        self.handler = Some(Box::new(make));
         self
     }
 
@@ -141,6 +186,7 @@ impl ToolBuilder {
                     schema,
                     returns: self.returns,
                     handler: handler(self.promised),
+                    winds_down: self.winds_down,
                 })
             }
             _ => Err(ToolBuildError {

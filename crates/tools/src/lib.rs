@@ -3,26 +3,39 @@
 //! A [`Tool`] is made of a Rust function with [`#[tool]`](macro@tool), or of any handler with
 //! [`Tool::builder`]. A [`ToolLibrary`] holds tools by name; [`bind`] finds the implementation of
 //! each tool an agent declares, or says everything that stands in the way. A tool runs only in
-//! exchange for a permit. No model is called from here.
+//! exchange for a permit; [`dispatch`](dispatch()) is what runs it, with a time limit, and always
+//! comes back with how the call ended. Tools that are programs ([`CommandLine`]) or requests
+//! ([`HttpEndpoint`]) need no Rust: a library file lists them. No model is called from here.
 
 mod answer;
 mod bind;
 mod builder;
+mod command;
 mod difference;
+mod dispatch;
+mod error;
 mod failure;
 pub mod hello;
+mod http;
 mod library;
+mod library_file;
 mod native;
+mod output;
 mod tool;
 mod tool_type;
 
 pub use bind::{BindingMode, BoundTool, BoundTools, bind};
 pub use builder::{IntoSignature, ToolBuildError, ToolBuilder, ToolProblem};
+pub use command::{CommandLine, CommandLineError};
 pub use difference::{Difference, differences};
+pub use dispatch::{DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT, DispatchOptions, dispatch};
+pub use error::ToolError;
 pub use failure::{BindingFailure, Reason, SchemaPart};
 pub use hello::{builtin_libraries, builtin_library};
+pub use http::{HttpEndpoint, HttpMethod, HttpProblem};
 pub use library::{MergeConflict, ToolLibrary};
-pub use tool::{Tool, ToolError, ToolFuture};
+pub use library_file::LibraryFileError;
+pub use tool::{Tool, ToolFuture};
 pub use tool_type::{Nesting, ToolType, TypeTooDeep};
 pub use windlass_macros::{ToolType, tool};
 

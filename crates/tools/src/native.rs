@@ -4,10 +4,11 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use windlass_spec::{Field, Presence, Signature};
+use windlass_spec::{ErrorCategory, Field, Presence, Signature};
 
 use crate::builder::{ToolBuildError, ToolBuilder, ToolProblem};
-use crate::tool::{Tool, ToolError};
+use crate::error::ToolError;
+use crate::tool::Tool;
 use crate::tool_type::{Nesting, ToolType, TypeTooDeep};
 
 /// A tool that is a Rust function, in the making.
@@ -116,12 +117,20 @@ impl Arguments {
     /// # Errors
     /// If it is absent and must not be, or is not of the form the function reads.
     pub fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, ToolError> {
+        let refused = |what: String| {
+            ToolError::of(
+                ErrorCategory::InvalidArguments,
+                format!("invalid arguments: {what}"),
+            )
+            .without_effect()
+        };
         match self.0.remove(name) {
-            Some(value) => serde_json::from_value(value)
-                .map_err(|error| ToolError::new(format!("invalid arguments: `{name}`: {error}"))),
+            Some(value) => {
+                serde_json::from_value(value).map_err(|error| refused(format!("`{name}`: {error}")))
+            }
             // As serde has it: what can be read from nothing may be absent.
             None => serde_json::from_value(Value::Null)
-                .map_err(|_| ToolError::new(format!("invalid arguments: `{name}` is missing"))),
+                .map_err(|_| refused(format!("`{name}` is missing"))),
         }
     }
 }

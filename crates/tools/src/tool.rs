@@ -6,15 +6,37 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use windlass_core::gate::Permit;
-use windlass_spec::{NonEmptyText, ToolName};
+use windlass_spec::{ErrorCategory, NonEmptyText, ToolName};
 
 use crate::builder::ToolBuilder;
+use crate::dispatch::DEFAULT_MAX_OUTPUT_BYTES;
+use crate::error::ToolError;
 
 /// What a tool gives when it runs.
 pub type ToolFuture = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Send>>;
 
-pub(crate) type Handler = Arc<dyn Fn(Value) -> ToolFuture + Send + Sync>;
+pub(crate) type Handler = Arc<dyn Fn(Value, CallContext) -> ToolFuture + Send + Sync>;
+
+/// What an implementation is told about a call besides its arguments.
+#[derive(Debug, Clone)]
+pub(crate) struct CallContext {
+    /// Cancelled when the call is to end early, for implementations that have to put something
+    /// away first. Whoever does not look at it is dropped.
+    pub(crate) stop: CancellationToken,
+    /// How much a result may hold, so that no more than that is ever read.
+    pub(crate) max_output_bytes: usize,
+}
+
+impl Default for CallContext {
+    fn default() -> Self {
+        Self {
+            stop: CancellationToken::new(),
+            max_output_bytes: DEFAULT_MAX_OUTPUT_BYTES,
+        }
+    }
+}
 
 /// An implementation of a tool.
 ///
@@ -40,6 +62,8 @@ pub struct Tool {
     pub(crate) schema: Value,
     pub(crate) returns: Option<Value>,
     pub(crate) handler: Handler,
+    /// Whether it answers to being stopped by putting something away, which is waited for.
+    pub(crate) winds_down: bool,
 }
 
 impl Tool {
@@ -79,20 +103,26 @@ impl Tool {
         self
     }
 
-    /// Runs the tool. This is the only way to run it, and it costs the permit.
+    /// Runs the tool, bare: without a time limit and without looking at the result. It costs the
+    /// permit. [`dispatch`](crate::dispatch()) is what a driver of runs wants.
     ///
     /// A permit for another tool is refused: nobody decided that this one may run.
     #[must_use = "a tool runs while its future is polled"]
     pub fn invoke(&self, permit: Permit) -> ToolFuture {
+        self.start(permit, CallContext::default())
+    }
+
+    pub(crate) fn start(&self, permit: Permit, context: CallContext) -> ToolFuture {
         if *permit.tool() != self.name {
             let message = format!(
                 "the permit is for `{}`, not for `{}`; ask the gate for a permit for this tool",
                 permit.tool(),
                 self.name
             );
-            return Box::pin(std::future::ready(Err(ToolError::new(message))));
+            let error = ToolError::of(ErrorCategory::Internal, message).without_effect();
+            return Box::pin(std::future::ready(Err(error)));
         }
-        (self.handler)(permit.into_arguments())
+        (self.handler)(permit.into_arguments(), context)
     }
 }
 
@@ -104,41 +134,5 @@ impl fmt::Debug for Tool {
             .field("schema", &self.schema)
             .field("returns", &self.returns)
             .finish_non_exhaustive()
-    }
-}
-
-/// Why a tool gave no result.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct ToolError {
-    message: String,
-}
-
-impl ToolError {
-    /// An error with this message.
-    #[must_use]
-    pub fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-        }
-    }
-
-    /// An error that says what `error` says.
-    #[must_use]
-    pub fn from_display(error: impl fmt::Display) -> Self {
-        Self::new(error.to_string())
-    }
-
-    /// What went wrong.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        &self.message
-    }
-}
-
-/// Arguments that are not of the form the tool reads.
-impl From<serde_json::Error> for ToolError {
-    fn from(error: serde_json::Error) -> Self {
-        Self::new(format!("invalid arguments: {error}"))
     }
 }

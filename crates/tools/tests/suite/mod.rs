@@ -1,8 +1,13 @@
 mod attribute;
 mod binding;
 mod building;
+mod commands;
 mod differences;
+mod dispatching;
+mod http;
 mod libraries;
+mod library_files;
+mod permits;
 mod properties;
 mod refused;
 mod texts;

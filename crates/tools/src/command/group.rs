@@ -1,0 +1,97 @@
+//! The process group of a command: everything it started, as far as it did not start a group of its
+//! own. Signals are sent by the `kill` every system has, because sending them from here would need
+//! unsafe code.
+
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio::process::{Child, Command};
+
+/// A process group, killed at the latest when this is dropped.
+#[derive(Debug)]
+pub(super) struct ProcessGroup {
+    /// The id of the group; zero, which is nobody's, once nothing of it is left.
+    id: AtomicU32,
+}
+
+impl ProcessGroup {
+    /// The group that `child`, started as the leader of one, leads.
+    pub(super) fn of(child: &Child) -> Self {
+        Self {
+            id: AtomicU32::new(child.id().unwrap_or_default()),
+        }
+    }
+
+    fn id(&self) -> Option<u32> {
+        Some(self.id.load(Ordering::Relaxed)).filter(|&id| id != 0)
+    }
+
+    /// Asks all of them to end.
+    pub(super) async fn terminate(&self) {
+        if let Some(id) = self.id() {
+            signal(id, "TERM").await;
+        }
+    }
+
+    /// Ends all of them, asked or not.
+    pub(super) async fn kill(&self) {
+        if let Some(id) = self.id() {
+            signal(id, "KILL").await;
+            self.id.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for ProcessGroup {
+    /// The way out for calls that were dropped in the middle. It waits for `kill`, a millisecond or
+    /// two, because nobody may be left to do it later.
+    fn drop(&mut self) {
+        let Some(id) = self.id() else {
+            return;
+        };
+        for words in commands(id, "KILL") {
+            let [program, arguments @ ..] = words.as_slice() else {
+                continue;
+            };
+            let sent = std::process::Command::new(program)
+                .args(arguments)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+            if sent.is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+/// Sends a signal to a group. That the group is gone already is no error.
+async fn signal(id: u32, name: &str) {
+    for words in commands(id, name) {
+        let [program, arguments @ ..] = words.as_slice() else {
+            continue;
+        };
+        let sent = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .await;
+        if sent.is_ok() {
+            return;
+        }
+    }
+}
+
+/// The commands that send a signal to a group, the second for systems where `kill` is only a part of
+/// the shell. Nothing in them comes from outside.
+fn commands(id: u32, name: &str) -> [Vec<String>; 2] {
+    let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+    let group = format!("-{id}");
+    [
+        words(&["kill", "-s", name, "--", &group]),
+        words(&["/bin/sh", "-c", "kill -s \"$0\" -- \"$1\"", name, &group]),
+    ]
+}

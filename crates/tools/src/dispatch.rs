@@ -1,0 +1,228 @@
+//! Dispatch: runs one call that was permitted and says how it ended. It always comes back, with one
+//! of the ends a journal knows: after the time limit, after being stopped, after a panic. Whether a
+//! call may run was decided before; whether it is tried again is decided after.
+
+use std::io;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use windlass_core::gate::Permit;
+use windlass_core::run::CallEnd;
+use windlass_spec::{Effect, ErrorCategory, Failure, RiskLevel, ToolSpecification};
+
+use crate::bind::BoundTool;
+use crate::error::ToolError;
+use crate::output::too_large;
+use crate::tool::CallContext;
+
+/// How long a call may take if its specification does not say.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How many bytes a result may have as JSON. How much of it a model is shown is not decided here.
+pub const DEFAULT_MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
+
+/// How long a stopped tool may take to put things away. A program gets two seconds between being
+/// asked to end and being killed; this leaves it that and some more.
+const WIND_DOWN: Duration = Duration::from_secs(4);
+
+/// How long to wait for an aborted tool to be gone. It is gone at its next `await`; one that never
+/// reaches it holds a thread, but not the run.
+const ABORT: Duration = Duration::from_secs(1);
+
+/// What a call is run with besides its permit.
+#[derive(Debug, Clone)]
+pub struct DispatchOptions {
+    /// Cancelled by whoever wants the call to end now.
+    pub cancel: CancellationToken,
+    /// How many bytes a result may have as JSON.
+    pub max_output_bytes: usize,
+}
+
+impl Default for DispatchOptions {
+    fn default() -> Self {
+        Self {
+            cancel: CancellationToken::new(),
+            max_output_bytes: DEFAULT_MAX_OUTPUT_BYTES,
+        }
+    }
+}
+
+/// Runs the call that `permit` allows.
+///
+/// The tool gets the time its specification states, or [`DEFAULT_TIMEOUT`], and is stopped after
+/// that, as it is when `options.cancel` is cancelled or when the future of this call is dropped. Must
+/// be called within a tokio runtime with time and IO.
+pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions) -> CallEnd {
+    if options.cancel.is_cancelled() {
+        let message = "the call was stopped before it began";
+        return CallEnd::Cancelled(Failure::new(
+            ErrorCategory::Cancelled,
+            Effect::None,
+            message,
+        ));
+    }
+    let effect = Effects::of(tool.specification());
+    let timeout = timeout(tool.specification());
+    let context = CallContext {
+        stop: CancellationToken::new(),
+        max_output_bytes: options.max_output_bytes,
+    };
+    let stop = context.stop.clone();
+    let implementation = tool.tool().clone();
+    let winds_down = implementation.winds_down;
+    // A task of its own: a tool that blocks its thread then blocks neither the clock nor the caller,
+    // and one that panics ends only itself.
+    let mut task = AbortOnDropHandle::new(tokio::spawn(async move {
+        implementation.start(permit, context).await
+    }));
+    let interrupted = tokio::select! {
+        biased;
+        ended = &mut task => return ended_by_itself(tool, ended, &effect, options.max_output_bytes),
+        () = options.cancel.cancelled() => Interruption::Cancelled,
+        () = tokio::time::sleep(timeout) => Interruption::Timeout,
+    };
+    stop.cancel();
+    if !winds_down || tokio::time::timeout(WIND_DOWN, &mut task).await.is_err() {
+        task.abort();
+        // Either it is gone now, or nothing more can be done about it.
+        let _ = tokio::time::timeout(ABORT, &mut task).await;
+    }
+    match interrupted {
+        Interruption::Cancelled => CallEnd::Cancelled(Failure::new(
+            ErrorCategory::Cancelled,
+            effect.of_failure,
+            "the call was stopped while it ran",
+        )),
+        Interruption::Timeout => CallEnd::Timeout(Failure::new(
+            ErrorCategory::Timeout,
+            effect.of_failure,
+            format!(
+                "the call took longer than {} s and was stopped",
+                timeout.as_secs()
+            ),
+        )),
+    }
+}
+
+enum Interruption {
+    Cancelled,
+    Timeout,
+}
+
+/// What a call may have done, by how reversible it is. What is not declared is irreversible.
+struct Effects {
+    /// If it failed or was stopped on the way.
+    of_failure: Effect,
+    /// If it came to its end and only its answer is not as promised. What can be undone is then taken
+    /// for done; of what cannot, the word of a tool that broke its promise is not enough.
+    of_bad_output: Effect,
+}
+
+impl Effects {
+    fn of(specification: &ToolSpecification) -> Self {
+        let risk = specification.attributes().risk;
+        let (of_failure, of_bad_output) = match risk.unwrap_or(RiskLevel::Irreversible) {
+            RiskLevel::Reversible => (Effect::None, Effect::None),
+            RiskLevel::ReversibleWithDelay => (Effect::Unknown, Effect::Applied),
+            RiskLevel::Irreversible => (Effect::Unknown, Effect::Unknown),
+        };
+        Self {
+            of_failure,
+            of_bad_output,
+        }
+    }
+}
+
+fn timeout(specification: &ToolSpecification) -> Duration {
+    let declared = specification.attributes().timeout_seconds;
+    declared.map_or(DEFAULT_TIMEOUT, |seconds| {
+        Duration::from_secs(seconds.get().into())
+    })
+}
+
+fn ended_by_itself(
+    tool: &BoundTool,
+    ended: Result<Result<Value, ToolError>, JoinError>,
+    effect: &Effects,
+    max_output_bytes: usize,
+) -> CallEnd {
+    match ended {
+        Ok(Ok(value)) => match bad_output(tool.specification(), &value, max_output_bytes) {
+            None => CallEnd::Success(value),
+            Some(error) => CallEnd::Error(error.into_failure(effect.of_bad_output)),
+        },
+        Ok(Err(error)) => {
+            let otherwise = match error.category() {
+                ErrorCategory::InvalidOutput => effect.of_bad_output,
+                _ => effect.of_failure,
+            };
+            CallEnd::Error(error.into_failure(otherwise))
+        }
+        Err(error) => CallEnd::Error(Failure::foreign(
+            ErrorCategory::ToolFailure,
+            effect.of_failure,
+            format!("the tool `{}` {}", tool.name(), broken_off(error)),
+        )),
+    }
+}
+
+/// What is wrong with a result, if anything is.
+fn bad_output(
+    specification: &ToolSpecification,
+    value: &Value,
+    max_output_bytes: usize,
+) -> Option<ToolError> {
+    if !fits_in(value, max_output_bytes) {
+        return Some(too_large(max_output_bytes));
+    }
+    let promised = specification.signature().returns();
+    let misfits = promised.misfits(value);
+    (!misfits.is_empty()).then(|| {
+        let misfits: Vec<String> = misfits.iter().map(ToString::to_string).collect();
+        // What was found may be quoted from a foreign answer, so the model is not told.
+        ToolError::foreign(
+            ErrorCategory::InvalidOutput,
+            format!(
+                "the result is not {promised} as declared: {}",
+                misfits.join("; ")
+            ),
+        )
+    })
+}
+
+/// Whether the value, written as JSON, has at most `max_bytes`. Nothing is kept of what is written.
+fn fits_in(value: &Value, max_bytes: usize) -> bool {
+    struct Remaining(usize);
+    impl io::Write for Remaining {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self
+                .0
+                .checked_sub(bytes.len())
+                .ok_or(io::ErrorKind::FileTooLarge)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    serde_json::to_writer(Remaining(max_bytes), value).is_ok()
+}
+
+fn broken_off(error: JoinError) -> String {
+    let Ok(panic) = error.try_into_panic() else {
+        return "was broken off because the runtime shuts down".to_owned();
+    };
+    let said = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "without a message".to_owned());
+    // What a tool panicked with is its own; if letting go of it panics again, that is the end of it.
+    let _ = std::panic::catch_unwind(AssertUnwindSafe(move || drop(panic)));
+    format!("panicked: {said}")
+}

@@ -1,0 +1,397 @@
+//! Tools that are requests to a server. Which server is written in the tool and cannot be changed by
+//! an argument or a redirect; credentials come from the environment when a request is made and are
+//! shown nowhere.
+
+mod header;
+mod template;
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use reqwest::{Client, Response, StatusCode, Url, redirect};
+use serde_json::{Map, Value};
+use windlass_spec::{ErrorCategory, Signature, Type};
+
+use crate::error::ToolError;
+use crate::output::{redacted, too_large, value};
+use crate::tool::CallContext;
+use header::Header;
+use template::{UrlTemplate, add_to_query};
+
+/// How long a server may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many redirects are followed, all of them to the same server.
+const MAX_REDIRECTS: usize = 5;
+
+/// How much of the answer to a failed request is kept for the operator.
+const KEPT_OF_ERROR: usize = 2 * 1024;
+
+/// A method a tool can use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HttpMethod {
+    /// GET; arguments go into the query.
+    Get,
+    /// POST; arguments go into the body.
+    Post,
+    /// PUT; arguments go into the body.
+    Put,
+    /// PATCH; arguments go into the body.
+    Patch,
+    /// DELETE; arguments go into the query.
+    Delete,
+}
+
+impl HttpMethod {
+    /// All methods.
+    pub const ALL: [Self; 5] = [Self::Get, Self::Post, Self::Put, Self::Patch, Self::Delete];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    fn has_body(self) -> bool {
+        matches!(self, Self::Post | Self::Put | Self::Patch)
+    }
+}
+
+impl From<HttpMethod> for reqwest::Method {
+    fn from(method: HttpMethod) -> Self {
+        match method {
+            HttpMethod::Get => Self::GET,
+            HttpMethod::Post => Self::POST,
+            HttpMethod::Put => Self::PUT,
+            HttpMethod::Patch => Self::PATCH,
+            HttpMethod::Delete => Self::DELETE,
+        }
+    }
+}
+
+/// Why something is no endpoint for a tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HttpProblem {
+    /// The template is no URL.
+    #[error("the URL `{url}` cannot be used: {why}")]
+    NotAUrl {
+        /// The template.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An argument would choose the server.
+    #[error("the host `{host}` must be written out: no argument may choose a server")]
+    HostNotLiteral {
+        /// The host as written.
+        host: String,
+    },
+    /// The server is not one of those allowed.
+    #[error("the host `{host}` is not in `allowed_hosts` ({})", allowed.join(", "))]
+    HostNotAllowed {
+        /// The host of the URL.
+        host: String,
+        /// Those that are allowed.
+        allowed: Vec<String>,
+    },
+    /// A header that cannot be sent.
+    #[error("the header `{name}` cannot be used: {why}")]
+    Header {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A place in the URL for something the tool does not take.
+    #[error("the URL has a place for `{name}`, which the signature does not have")]
+    NoSuchParameter {
+        /// What stands between the braces.
+        name: String,
+    },
+    /// A place in the path for something that may be left out.
+    #[error("`{name}` is part of the URL's path, so it must be required and a single value")]
+    NotForAPath {
+        /// What stands between the braces.
+        name: String,
+    },
+}
+
+/// Where a tool sends its requests, and how.
+#[derive(Debug, Clone)]
+pub struct HttpEndpoint {
+    method: HttpMethod,
+    url: UrlTemplate,
+    headers: Vec<Header>,
+    client: OnceLock<Client>,
+}
+
+impl HttpEndpoint {
+    /// Requests to `url`, in which `{name}` stands for an argument. Arguments without a place in it
+    /// go into the query or the body.
+    ///
+    /// # Errors
+    /// If the template is no URL, or its host is not one of `allowed_hosts`. Those are names, or
+    /// names with a port.
+    pub fn new<H: Into<String>>(
+        method: HttpMethod,
+        url: &str,
+        allowed_hosts: impl IntoIterator<Item = H>,
+    ) -> Result<Self, HttpProblem> {
+        let url = UrlTemplate::parse(url)?;
+        let allowed: Vec<String> = allowed_hosts.into_iter().map(Into::into).collect();
+        let host = url.example().host_str().unwrap_or_default().to_owned();
+        let port = url.example().port_or_known_default().unwrap_or_default();
+        let with_port = format!("{host}:{port}");
+        let is_host = |allowed: &String| {
+            allowed.eq_ignore_ascii_case(&host) || allowed.eq_ignore_ascii_case(&with_port)
+        };
+        if !allowed.iter().any(is_host) {
+            return Err(HttpProblem::HostNotAllowed { host, allowed });
+        }
+        Ok(Self {
+            method,
+            url,
+            headers: Vec::new(),
+            client: OnceLock::new(),
+        })
+    }
+
+    /// The same with a header. A value `env:NAME`, which may have other words before it, is taken
+    /// from the environment variable of that name when a request is made.
+    ///
+    /// # Errors
+    /// If it is no header, or one that must not be written into a file.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, HttpProblem> {
+        self.headers.push(Header::parse(name, value)?);
+        Ok(self)
+    }
+
+    /// What [`header`](Self::header) would say.
+    pub(crate) fn check_header(name: &str, value: &str) -> Result<(), HttpProblem> {
+        Header::parse(name, value).map(|_| ())
+    }
+
+    /// Everything in the URL that does not fit a tool with this signature.
+    #[must_use]
+    pub fn misfits(&self, signature: &Signature) -> Vec<HttpProblem> {
+        let (in_path, in_query) = self.url.arguments();
+        let mut problems: Vec<HttpProblem> = in_path
+            .iter()
+            .chain(&in_query)
+            .filter(|name| signature.parameter(name).is_none())
+            .map(|&name| HttpProblem::NoSuchParameter {
+                name: name.to_owned(),
+            })
+            .collect();
+        let is_for_a_path = |ty: &Type| {
+            matches!(
+                ty,
+                Type::Text | Type::Integer | Type::Number | Type::Boolean | Type::Enum(_)
+            )
+        };
+        let unfit = in_path.iter().filter(|name| {
+            signature.parameter(name).is_some_and(|field| {
+                field.presence == windlass_spec::Presence::Optional || !is_for_a_path(&field.ty)
+            })
+        });
+        problems.extend(unfit.map(|&name| HttpProblem::NotForAPath {
+            name: name.to_owned(),
+        }));
+        problems
+    }
+
+    /// Sends one request.
+    pub(crate) async fn request(
+        &self,
+        arguments: Value,
+        promised: Option<&Type>,
+        context: &CallContext,
+    ) -> Result<Value, ToolError> {
+        let mut arguments = match arguments {
+            Value::Object(arguments) => arguments,
+            _ => Map::new(),
+        };
+        let mut url = self.url.expand(&mut arguments)?;
+        if !self.method.has_body() {
+            add_to_query(&mut url, &arguments);
+        }
+        let mut request = self.client()?.request(self.method.into(), url);
+        let mut secrets = Vec::new();
+        for header in &self.headers {
+            let (name, value) = header.resolve(&mut secrets)?;
+            request = request.header(name, value);
+        }
+        if self.method.has_body() {
+            request = request.json(&Value::Object(arguments));
+        }
+        let conceal = |error: ToolError| {
+            let message = redacted(error.message().to_owned(), &secrets);
+            error.with_message(message)
+        };
+        let response = request
+            .send()
+            .await
+            .map_err(|error| conceal(self.not_sent(error)))?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(conceal(self.refusal(status, response).await));
+        }
+        let body = self
+            .body(response, context.max_output_bytes)
+            .await
+            .map_err(conceal)?;
+        value(&body, promised).map_err(|error| {
+            let message = format!("`{}`: {error}", self.host());
+            conceal(error.with_message(message))
+        })
+    }
+
+    fn host(&self) -> &str {
+        self.url.example().host_str().unwrap_or_default()
+    }
+
+    /// The client, made for the first request: making one reads the system's certificates.
+    fn client(&self) -> Result<&Client, ToolError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let home = self.url.example().clone();
+        let is_local =
+            matches!(self.host(), "localhost" | "[::1]") || self.host().starts_with("127.");
+        let stay = redirect::Policy::custom(move |attempt| {
+            let is_same_server = attempt.url().origin() == home.origin();
+            if is_same_server && attempt.previous().len() <= MAX_REDIRECTS {
+                attempt.follow()
+            } else {
+                attempt.stop()
+            }
+        });
+        let builder = Client::builder()
+            .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .referer(false)
+            .redirect(stay);
+        // What is asked of this machine is nobody else's business.
+        let builder = if is_local {
+            builder.no_proxy()
+        } else {
+            builder
+        };
+        let client = builder.build().map_err(|error| {
+            let message = format!("no HTTP client can be made: {}", causes(&error));
+            ToolError::foreign(ErrorCategory::Internal, message).without_effect()
+        })?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    fn not_sent(&self, error: reqwest::Error) -> ToolError {
+        let never_arrived = error.is_connect() || error.is_builder();
+        let message = format!(
+            "`{}` does not answer: {}",
+            self.host(),
+            causes(&error.without_url())
+        );
+        let error = ToolError::foreign(ErrorCategory::Unavailable, message);
+        if never_arrived {
+            error.without_effect()
+        } else {
+            error
+        }
+    }
+
+    /// The error that an answer other than success stands for.
+    async fn refusal(&self, status: StatusCode, response: Response) -> ToolError {
+        let redirected = response
+            .headers()
+            .get(reqwest::header::LOCATION)
+            .and_then(|location| Some(location.to_str().ok()?.to_owned()))
+            .filter(|_| status.is_redirection())
+            .and_then(|location| response.url().join(&location).ok());
+        let told = match redirected {
+            Some(elsewhere) => format!(
+                "redirects to `{}`, which is not followed: another server, or too many redirects",
+                without_details(elsewhere)
+            ),
+            None => {
+                let body = beginning(response).await;
+                format!("answers {status}; its answer begins with: {}", body.trim())
+            }
+        };
+        let error = ToolError::foreign(category(status), format!("`{}` {told}", self.host()));
+        match status.as_u16() {
+            // The server refused before it did anything.
+            401 | 403 | 404 | 405 | 410 | 429 => error.without_effect(),
+            _ => error,
+        }
+    }
+
+    async fn body(&self, mut response: Response, max_bytes: usize) -> Result<Vec<u8>, ToolError> {
+        let mut body = Vec::new();
+        loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) if body.len() + chunk.len() > max_bytes => {
+                    return Err(too_large(max_bytes));
+                }
+                Ok(Some(chunk)) => body.extend(chunk),
+                Ok(None) => return Ok(body),
+                Err(error) => {
+                    let why = causes(&error.without_url());
+                    let message = format!("the answer of `{}` broke off: {why}", self.host());
+                    return Err(ToolError::foreign(ErrorCategory::Unavailable, message));
+                }
+            }
+        }
+    }
+}
+
+fn category(status: StatusCode) -> ErrorCategory {
+    match status.as_u16() {
+        400 | 422 => ErrorCategory::InvalidArguments,
+        401 | 407 => ErrorCategory::Authentication,
+        403 => ErrorCategory::PermissionDenied,
+        404 | 410 => ErrorCategory::NotFound,
+        429 => ErrorCategory::RateLimited,
+        408 | 500..=599 => ErrorCategory::Unavailable,
+        _ => ErrorCategory::ToolFailure,
+    }
+}
+
+async fn beginning(mut response: Response) -> String {
+    let mut body = Vec::new();
+    while body.len() < KEPT_OF_ERROR {
+        match response.chunk().await {
+            Ok(Some(chunk)) => body.extend(chunk),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    body.truncate(KEPT_OF_ERROR);
+    String::from_utf8_lossy(&body).into_owned()
+}
+
+/// A foreign URL without the parts that may hold credentials.
+fn without_details(mut url: Url) -> String {
+    url.set_query(None);
+    url.set_fragment(None);
+    // Neither can fail for a URL that has a host; one that has none has neither.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.to_string()
+}
+
+/// What an error says, with everything that led to it.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        said = format!("{said}: {error}");
+        cause = error.source();
+    }
+    said
+}

@@ -1,0 +1,106 @@
+//! Headers of a tool's requests. A secret is named, not written: its value is read when a request is
+//! made and kept nowhere.
+
+use reqwest::header::{HeaderName, HeaderValue};
+use windlass_spec::ErrorCategory;
+
+use super::HttpProblem;
+use crate::error::ToolError;
+
+/// Headers whose value is a secret, which does not belong in a file.
+const SECRET: [&str; 5] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "x-api-key",
+    "api-key",
+];
+
+/// Headers that say how a request is sent, which is not for a tool to say.
+const RESERVED: [&str; 7] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "upgrade",
+    "te",
+    "trailer",
+];
+
+/// A header: a fixed beginning, then the value of a variable if one is named.
+#[derive(Debug, Clone)]
+pub(super) struct Header {
+    name: HeaderName,
+    fixed: String,
+    variable: Option<String>,
+}
+
+impl Header {
+    pub(super) fn parse(name: &str, value: &str) -> Result<Self, HttpProblem> {
+        let problem = |why: &str| HttpProblem::Header {
+            name: name.to_owned(),
+            why: why.to_owned(),
+        };
+        let header: HeaderName = name
+            .parse()
+            .map_err(|_| problem("it is no name of a header"))?;
+        if RESERVED.contains(&header.as_str()) {
+            return Err(problem("it is set by the connection"));
+        }
+        let (fixed, variable) = match value.split_once("env:") {
+            Some((fixed, variable)) if fixed.is_empty() || fixed.ends_with(' ') => {
+                (fixed, Some(variable))
+            }
+            _ => (value, None),
+        };
+        if variable.is_some_and(|variable| !is_variable(variable)) {
+            return Err(problem(
+                "after `env:` stands the name of an environment variable",
+            ));
+        }
+        if variable.is_none() && SECRET.contains(&header.as_str()) {
+            let why =
+                "a secret does not belong in a file; write `env:NAME` and set the variable NAME";
+            return Err(problem(why));
+        }
+        HeaderValue::from_str(fixed)
+            .map_err(|_| problem("its value has characters no header can have"))?;
+        Ok(Self {
+            name: header,
+            fixed: fixed.to_owned(),
+            variable: variable.map(str::to_owned),
+        })
+    }
+
+    /// The header as it is sent. What it takes from the environment is added to `secrets`.
+    pub(super) fn resolve(
+        &self,
+        secrets: &mut Vec<String>,
+    ) -> Result<(HeaderName, HeaderValue), ToolError> {
+        let mut text = self.fixed.clone();
+        if let Some(variable) = &self.variable {
+            let value = std::env::var(variable)
+                .ok()
+                .filter(|value| !value.trim().is_empty());
+            let value = value.ok_or_else(|| {
+                self.unusable(&format!("set the environment variable `{variable}`"))
+            })?;
+            // A line break at the end is what reading a key from a file leaves.
+            text.push_str(value.trim_end());
+            secrets.push(value.trim_end().to_owned());
+        }
+        let mut value = HeaderValue::from_str(&text)
+            .map_err(|_| self.unusable("its value has characters no header can have"))?;
+        value.set_sensitive(self.variable.is_some());
+        Ok((self.name.clone(), value))
+    }
+
+    fn unusable(&self, what: &str) -> ToolError {
+        let message = format!("the header `{}` cannot be sent: {what}", self.name);
+        ToolError::foreign(ErrorCategory::Authentication, message).without_effect()
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}

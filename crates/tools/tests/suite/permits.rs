@@ -1,0 +1,108 @@
+//! Permits for tests. Only a run's machine makes them, so a run is taken to where it wants its call.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_core::gate::Permit;
+use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
+use windlass_core::run::{CallEnd, Event, Next, Run, Settings, Task};
+use windlass_spec::{Failure, RiskLevel, RunId, Timestamp, ToolAttributes, ToolSpecification};
+use windlass_tools::{BindingMode, BoundTool, DispatchOptions, Tool, ToolLibrary, dispatch};
+
+use super::{agent, described};
+
+/// A tool under the specification it was made from, with these attributes.
+pub(super) fn bound(tool: Tool, signature: &str, attributes: ToolAttributes) -> BoundTool {
+    let specification = described(tool.name().as_str(), tool.description(), signature);
+    let specification = Arc::unwrap_or_clone(specification)
+        .with_attributes(attributes)
+        .unwrap();
+    let library = ToolLibrary::new("test").with(tool);
+    library
+        .bind_tool(&Arc::new(specification), BindingMode::Exact)
+        .unwrap()
+}
+
+pub(super) fn risk(risk: RiskLevel) -> ToolAttributes {
+    ToolAttributes {
+        risk: Some(risk),
+        ..ToolAttributes::default()
+    }
+}
+
+/// Reversible, with one second to run.
+pub(super) fn brief() -> ToolAttributes {
+    ToolAttributes {
+        timeout_seconds: Some(1.try_into().unwrap()),
+        ..risk(RiskLevel::Reversible)
+    }
+}
+
+/// The permit a run gets for a call of this tool.
+pub(super) fn permit(specification: &Arc<ToolSpecification>, arguments: Value) -> Permit {
+    let at = Timestamp::from_microseconds(1_760_000_000_000_000);
+    let mut run = Run::fold([&Event::Started {
+        run: RunId::new("r1").unwrap(),
+        agent: Box::new(agent([Arc::clone(specification)])),
+        task: Task {
+            description: "Try the tool.".to_owned(),
+            ..Task::default()
+        },
+        settings: Settings::default(),
+        at,
+    }])
+    .unwrap();
+    let call = RequestedCall {
+        tool: specification.name().to_string(),
+        arguments: RequestedArguments::Json(arguments),
+        confidence: Some(1.0),
+    };
+    let answer = ModelAnswer {
+        calls: vec![call],
+        ..ModelAnswer::default()
+    };
+    run.apply(&Event::ModelAnswered {
+        turn: run.current_turn(),
+        answer,
+        at,
+    })
+    .unwrap();
+    let call = match run.next() {
+        Next::RunCalls(mut calls) => calls.remove(0),
+        other => panic!("{other:?}"),
+    };
+    let decision = run.decide(&call, &|_| true).unwrap();
+    run.apply(&Event::Decided {
+        call: call.clone(),
+        decision,
+        at,
+    })
+    .unwrap();
+    run.apply(&Event::CallStarted {
+        call: call.clone(),
+        at,
+    })
+    .unwrap();
+    run.permit(&call).unwrap()
+}
+
+/// Runs one call with nothing special about it.
+pub(super) async fn call(tool: &BoundTool, arguments: Value) -> CallEnd {
+    call_with(tool, arguments, DispatchOptions::default()).await
+}
+
+pub(super) async fn call_with(
+    tool: &BoundTool,
+    arguments: Value,
+    options: DispatchOptions,
+) -> CallEnd {
+    dispatch(tool, permit(tool.specification(), arguments), options).await
+}
+
+/// The failure of a call that ended with an error.
+pub(super) fn error(end: CallEnd) -> Failure {
+    match end {
+        CallEnd::Error(failure) => failure,
+        other => panic!("{other:?}"),
+    }
+}
