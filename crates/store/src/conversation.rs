@@ -1,0 +1,122 @@
+//! Conversations: what was said over several runs, so that it can be taken up again.
+
+use rusqlite::{OptionalExtension, Row, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use windlass_core::model::ChatMessage;
+use windlass_spec::{RunId, Timestamp};
+
+use crate::error::Error;
+use crate::store::Store;
+
+/// A conversation as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredConversation {
+    /// Its id, chosen by whoever began it.
+    pub id: String,
+    /// The organisation it is for.
+    pub tenant: String,
+    /// Who speaks.
+    pub principal: String,
+    /// The agent's name.
+    pub agent: String,
+    /// The runs it led to, in order.
+    pub runs: Vec<RunId>,
+    /// What was said, in order.
+    pub messages: Vec<ChatMessage>,
+    /// When something was last said.
+    pub updated_at: Timestamp,
+}
+
+const SELECT: &str = "SELECT conversation, tenant, principal, agent, runs, messages, updated_at
+    FROM conversations ";
+
+impl Store {
+    /// Keeps a conversation, in place of what was kept of it before, and waits for the disk.
+    ///
+    /// # Errors
+    /// If it could not be stored.
+    pub fn save_conversation(&self, conversation: &StoredConversation) -> Result<(), Error> {
+        let runs = self.redacted_list(&conversation.runs)?;
+        let messages = self.redacted_list(&conversation.messages)?;
+        let StoredConversation {
+            id,
+            tenant,
+            principal,
+            agent,
+            updated_at,
+            ..
+        } = conversation.clone();
+        self.writer.wait_for(Box::new(move |connection| {
+            let mut insert = connection.prepare_cached(
+                "INSERT OR REPLACE INTO conversations
+                     (conversation, tenant, principal, agent, runs, messages, updated_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?;
+            let at = updated_at.as_microseconds();
+            insert.execute(params![id, tenant, principal, agent, runs, messages, at])?;
+            Ok(0)
+        }))?;
+        Ok(())
+    }
+
+    /// A conversation, if there is one of that id.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn conversation(&self, id: &str) -> Result<Option<StoredConversation>, Error> {
+        self.one_conversation(&format!("{SELECT} WHERE conversation = ?1"), id)
+    }
+
+    /// The conversation with an agent in which something was said last, if there is one.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn latest_conversation(&self, agent: &str) -> Result<Option<StoredConversation>, Error> {
+        let query = format!(
+            "{SELECT} WHERE agent = ?1 ORDER BY updated_at DESC, conversation DESC LIMIT 1"
+        );
+        self.one_conversation(&query, agent)
+    }
+
+    fn one_conversation(
+        &self,
+        query: &str,
+        parameter: &str,
+    ) -> Result<Option<StoredConversation>, Error> {
+        self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(query)?;
+            let found = select
+                .query_row([parameter], |row| Ok(stored(row)))
+                .optional()?;
+            found.transpose()
+        })
+    }
+
+    fn redacted_list<T>(&self, items: &[T]) -> Result<String, Error>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let items: Result<Vec<String>, Error> = items
+            .iter()
+            .map(|item| self.redactor.json(item, &["role"]))
+            .collect();
+        Ok(format!("[{}]", items?.join(",")))
+    }
+}
+
+fn stored(row: &Row<'_>) -> Result<StoredConversation, Error> {
+    let id: String = row.get("conversation")?;
+    let unreadable = |error| Error::unreadable(format!("the conversation `{id}`"), error);
+    let runs: String = row.get("runs")?;
+    let messages: String = row.get("messages")?;
+    Ok(StoredConversation {
+        tenant: row.get("tenant")?,
+        principal: row.get("principal")?,
+        agent: row.get("agent")?,
+        runs: serde_json::from_str(&runs).map_err(unreadable)?,
+        messages: serde_json::from_str(&messages).map_err(unreadable)?,
+        updated_at: Timestamp::from_microseconds(row.get("updated_at")?),
+        id,
+    })
+}

@@ -1,0 +1,170 @@
+//! Everything that can go wrong with a store, said to whoever runs it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rusqlite::ErrorCode;
+use windlass_core::run::FoldError;
+use windlass_spec::RunId;
+
+/// Why the store did not do what it was asked to. It can be copied because one failed commit fails
+/// everything that was in it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// A file or directory could not be used.
+    #[error("cannot {action} `{path}`: {source}")]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: Arc<std::io::Error>,
+    },
+    /// A later version of Windlass wrote the database.
+    #[error(
+        "`{path}` was written by a newer Windlass (format {found}; this one knows up to {known})\n\
+         hint: upgrade Windlass, or use another data directory"
+    )]
+    NewerDatabase {
+        /// The database.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The newest format known here.
+        known: i64,
+    },
+    /// The file is a database of something else.
+    #[error("`{0}` is a database, but not one of Windlass\nhint: use another data directory")]
+    ForeignDatabase(PathBuf),
+    /// The file is damaged or no database.
+    #[error(
+        "the journal is damaged or is no database: {0}\n\
+         hint: move the file away and restore a copy; Windlass starts a new one if there is none"
+    )]
+    Damaged(Arc<rusqlite::Error>),
+    /// The disk, or the limit of the database, is full.
+    #[error(
+        "the disk under the journal is full; what was stored before is kept\n\
+         hint: make room, or remove old traces with `windlass trace purge`, then resume the run"
+    )]
+    DiskFull,
+    /// Another process writes for too long.
+    #[error(
+        "the journal is locked by another process\n\
+         hint: look for a program that keeps a transaction open on it"
+    )]
+    Busy,
+    /// The database cannot be written.
+    #[error("the journal cannot be written: {0}\nhint: check who owns the file and its directory")]
+    ReadOnly(Arc<rusqlite::Error>),
+    /// Anything else the database says.
+    #[error("the journal's database failed: {0}")]
+    Database(Arc<rusqlite::Error>),
+    /// The thread that writes is gone.
+    #[error("the journal has stopped writing")]
+    Closed,
+    /// There is no such run.
+    #[error("there is no run `{0}`")]
+    NoSuchRun(RunId),
+    /// No run id begins like this.
+    #[error("no run has an id that begins with `{0}`")]
+    NoMatch(String),
+    /// Several run ids begin like this.
+    #[error("several runs have an id that begins with `{prefix}`: {}", shown(.runs))]
+    SeveralMatch {
+        /// What was asked for.
+        prefix: String,
+        /// The first of them.
+        runs: Vec<RunId>,
+    },
+    /// There is a run of that id.
+    #[error("there is a run `{0}` already")]
+    RunExists(RunId),
+    /// Somebody else, in this process or another, has the run.
+    #[error("the run `{0}` is at work elsewhere\nhint: wait until it ends, or stop it there")]
+    OwnedElsewhere(RunId),
+    /// Somebody else took the run over.
+    #[error("the run `{0}` has been taken over elsewhere; nothing more is stored from here")]
+    TakenOver(RunId),
+    /// The run is over.
+    #[error("the run `{0}` has ended; nothing more can happen to it")]
+    Ended(RunId),
+    /// The run's events are past their retention.
+    #[error("the events of the run `{0}` have been purged")]
+    Purged(RunId),
+    /// An earlier event could not be stored, so no later one may be.
+    #[error("an earlier event of the run `{run}` could not be stored: {cause}")]
+    Broken {
+        /// The run.
+        run: RunId,
+        /// What happened to the earlier event.
+        cause: Box<Error>,
+    },
+    /// The event that starts a run is missing.
+    #[error("a journal begins with the event `started`")]
+    NotStarted,
+    /// What is stored cannot be read.
+    #[error("{place} cannot be read: {reason}\nhint: was it written by a newer Windlass?")]
+    Unreadable {
+        /// Which part.
+        place: String,
+        /// Why.
+        reason: String,
+    },
+    /// The events do not make a run.
+    #[error("the journal of the run `{run}` does not fit together: {source}")]
+    Fold {
+        /// The run.
+        run: RunId,
+        /// Which rule was broken.
+        source: FoldError,
+    },
+    /// Without its secrets, the event would not be one.
+    #[error(
+        "a secret occurs where an event cannot do without its text, so the event was not stored\n\
+         hint: is one of the secrets an ordinary word?"
+    )]
+    SecretInStructure,
+    /// What was exported could not be written.
+    #[error("cannot write the export: {0}")]
+    Export(Arc<std::io::Error>),
+}
+
+impl Error {
+    pub(crate) fn file(action: &'static str, path: &Path, source: std::io::Error) -> Self {
+        Self::File {
+            action,
+            path: path.to_owned(),
+            source: Arc::new(source),
+        }
+    }
+
+    pub(crate) fn unreadable(place: impl Into<String>, reason: impl ToString) -> Self {
+        Self::Unreadable {
+            place: place.into(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::DiskFull,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Self::Damaged(Arc::new(error))
+            }
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+                Self::ReadOnly(Arc::new(error))
+            }
+            _ => Self::Database(Arc::new(error)),
+        }
+    }
+}
+
+fn shown(runs: &[RunId]) -> String {
+    let runs: Vec<&str> = runs.iter().map(RunId::as_str).collect();
+    runs.join(", ")
+}

@@ -1,0 +1,245 @@
+//! The journal of one run, in the hands of its owner: events go in, in order, and the end.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::{Connection, OptionalExtension, params};
+use windlass_core::run::{Event, RunEnd};
+use windlass_spec::RunId;
+
+use crate::error::Error;
+use crate::lease::RunLease;
+use crate::redact::Redactor;
+use crate::writer::{Health, Work, Writer};
+
+/// Whether to wait for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Wait: whatever happens next, the event is there. For what must not be forgotten, such as a
+    /// call that is about to have an effect.
+    Synced,
+    /// Do not wait. The event is stored soon and before any later one of its run; a crash may lose
+    /// it together with all that came after.
+    Relaxed,
+}
+
+/// The journal of a run that is owned here. Dropping it waits for what is still on its way and gives
+/// the run up.
+pub struct RunJournal {
+    lease: RunLease,
+    writer: Arc<Writer>,
+    redactor: Arc<Redactor>,
+    health: Arc<Health>,
+    /// Also held while an event is sent, so that events are sent in the order of their numbers.
+    progress: Mutex<Progress>,
+}
+
+#[derive(Clone, Copy)]
+struct Progress {
+    next: i64,
+    /// Whether something was sent that nobody waited for.
+    is_behind: bool,
+}
+
+impl std::fmt::Debug for RunJournal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunJournal")
+            .field("lease", &self.lease)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RunJournal {
+    pub(crate) fn new(
+        lease: RunLease,
+        writer: Arc<Writer>,
+        redactor: Arc<Redactor>,
+        next: i64,
+    ) -> Self {
+        let health = Arc::new(Health::new(lease.run().clone()));
+        let progress = Mutex::new(Progress {
+            next,
+            is_behind: false,
+        });
+        Self {
+            lease,
+            writer,
+            redactor,
+            health,
+            progress,
+        }
+    }
+
+    /// The right by which events are appended.
+    #[must_use]
+    pub fn lease(&self) -> &RunLease {
+        &self.lease
+    }
+
+    /// Appends an event and says which number it has. The first of a run is 1.
+    ///
+    /// # Errors
+    /// If it could not be stored, or, without waiting, if an earlier one could not. A journal that
+    /// failed once stores nothing more, because an event without the ones before it means nothing;
+    /// the run can be taken over again when the cause is gone.
+    pub fn append(&self, event: &Event, durability: Durability) -> Result<u64, Error> {
+        let payload = self.redactor.event_json(event)?;
+        let at = event.at().as_microseconds();
+        let (run, epoch) = (self.lease.run().clone(), self.lease.epoch());
+        let seq = self.send(durability, |seq| {
+            Box::new(move |connection| {
+                let row = Row {
+                    run: &run,
+                    epoch,
+                    seq,
+                    at,
+                    payload: &payload,
+                };
+                insert(connection, &row)?;
+                Ok(seq)
+            })
+        })?;
+        u64::try_from(seq).map_err(|error| Error::unreadable("the number of an event", error))
+    }
+
+    /// Waits until everything appended so far is on the disk.
+    ///
+    /// # Errors
+    /// If something of it could not be stored.
+    pub fn sync(&self) -> Result<(), Error> {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending = self.writer.send(Box::new(|_| Ok(0)), Some(&self.health))?;
+        progress.is_behind = false;
+        drop(progress);
+        pending.wait().map(drop)
+    }
+
+    /// Notes that the run ended and waits for the disk. Nothing can be appended afterwards, unless it
+    /// ended to wait for a person and is taken over again. The time is that of its last event.
+    ///
+    /// # Errors
+    /// If it could not be stored.
+    pub fn end(&self, end: &RunEnd) -> Result<(), Error> {
+        let text = self.redactor.json(end, &["end"])?;
+        let state = if *end == RunEnd::WaitingForPerson {
+            "waiting"
+        } else {
+            "ended"
+        };
+        let (run, epoch) = (self.lease.run().clone(), self.lease.epoch());
+        let work: Work = Box::new(move |connection| {
+            let mut update = connection.prepare_cached(
+                r#"UPDATE runs SET "end" = ?1, state = ?2,
+                       ended_at = max(started_at, (SELECT max(at) FROM events WHERE run = ?3))
+                   WHERE run = ?3 AND epoch = ?4 AND state = 'open'"#,
+            )?;
+            match update.execute(params![text, state, run.as_str(), epoch])? {
+                0 => Err(why_refused(connection, &run, epoch)?),
+                _ => Ok(0),
+            }
+        });
+        self.writer.send(work, Some(&self.health))?.wait()?;
+        if state == "ended" {
+            self.lease.remove_file();
+        }
+        Ok(())
+    }
+
+    /// Stores the run itself with its first event.
+    pub(crate) fn begin(&self, durability: Durability, work: Work) -> Result<(), Error> {
+        self.send(durability, |_| work).map(drop)
+    }
+
+    /// Sends what `work` makes of the next number.
+    fn send(&self, durability: Durability, work: impl FnOnce(i64) -> Work) -> Result<i64, Error> {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        self.health.check()?;
+        let seq = progress.next;
+        match durability {
+            Durability::Relaxed => {
+                self.writer.send_and_forget(work(seq), &self.health)?;
+                *progress = Progress {
+                    next: seq + 1,
+                    is_behind: true,
+                };
+                Ok(seq)
+            }
+            Durability::Synced => {
+                let pending = self.writer.send(work(seq), Some(&self.health))?;
+                *progress = Progress {
+                    next: seq + 1,
+                    is_behind: false,
+                };
+                drop(progress);
+                pending.wait()
+            }
+        }
+    }
+}
+
+impl Drop for RunJournal {
+    /// Others may have the run only when all that was acknowledged is stored: what comes after them
+    /// would be refused.
+    fn drop(&mut self) {
+        let is_behind = self
+            .progress
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_behind;
+        if is_behind {
+            let _ = self.sync();
+        }
+    }
+}
+
+/// One event as it is stored.
+pub(crate) struct Row<'a> {
+    pub(crate) run: &'a RunId,
+    pub(crate) epoch: i64,
+    pub(crate) seq: i64,
+    pub(crate) at: i64,
+    pub(crate) payload: &'a str,
+}
+
+/// Stores an event if its sender still owns the run.
+pub(crate) fn insert(connection: &Connection, row: &Row<'_>) -> Result<(), Error> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO events (run, seq, kind, at, payload, tenant, principal)
+         SELECT run, ?2, ?3, ?4, ?5, tenant, principal FROM runs
+         WHERE run = ?1 AND epoch = ?6 AND state = 'open'",
+    )?;
+    let kind = kind(row.payload)?;
+    let row_count = insert.execute(params![
+        row.run.as_str(),
+        row.seq,
+        kind,
+        row.at,
+        row.payload,
+        row.epoch
+    ])?;
+    if row_count == 0 {
+        return Err(why_refused(connection, row.run, row.epoch)?);
+    }
+    Ok(())
+}
+
+/// The word for what happened. An event is written with that word first.
+fn kind(payload: &str) -> Result<&str, Error> {
+    payload
+        .strip_prefix(r#"{"event":""#)
+        .and_then(|rest| rest.split('"').next())
+        .ok_or_else(|| {
+            Error::unreadable("an event to be stored", "it does not begin with its kind")
+        })
+}
+
+fn why_refused(connection: &Connection, run: &RunId, epoch: i64) -> Result<Error, Error> {
+    let mut select = connection.prepare_cached("SELECT epoch FROM runs WHERE run = ?1")?;
+    let found: Option<i64> = select
+        .query_row([run.as_str()], |row| row.get(0))
+        .optional()?;
+    Ok(match found {
+        None => Error::NoSuchRun(run.clone()),
+        Some(found) if found != epoch => Error::TakenOver(run.clone()),
+        Some(_) => Error::Ended(run.clone()),
+    })
+}

@@ -1,0 +1,299 @@
+//! Reading: what happened in a run, which runs there are. Readers see what has been committed; they
+//! neither wait for whoever writes nor keep them waiting.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use windlass_core::run::{Event, Run, RunEnd};
+use windlass_spec::{RunId, Timestamp};
+
+use crate::error::Error;
+use crate::store::Store;
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RunState {
+    /// It is at work, or was when its owner died.
+    Open,
+    /// It waits for a person.
+    Waiting,
+    /// It is over.
+    Ended,
+}
+
+impl RunState {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Waiting => "waiting",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// Only those of the agent of that name.
+    pub agent: Option<String>,
+    /// Only those that stand there.
+    pub state: Option<RunState>,
+}
+
+/// What a list says of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSummary {
+    /// Its id.
+    pub run: RunId,
+    /// The organisation it is for.
+    pub tenant: String,
+    /// On whose behalf it acts.
+    pub principal: String,
+    /// The agent's name.
+    pub agent: String,
+    /// The task's id, if it had one.
+    pub task_id: Option<String>,
+    /// The beginning of the task, until it is purged.
+    pub task: Option<String>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended.
+    pub end: Option<RunEnd>,
+    /// Where it stands.
+    pub state: RunState,
+    /// How many owners it has had.
+    pub epoch: i64,
+    /// How many events are stored.
+    pub events: u64,
+    /// What is left of those that were purged.
+    pub purged: Option<Tombstone>,
+}
+
+/// What is known of events that are gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tombstone {
+    /// When they were removed.
+    pub at: Timestamp,
+    /// How many.
+    pub events: u64,
+    /// How large they were.
+    pub bytes: u64,
+}
+
+const SUMMARY: &str = r#"SELECT run, tenant, principal, agent, task_id, task, started_at, ended_at,
+    "end", state, epoch, purged_at, purged_events, purged_bytes,
+    (SELECT count(*) FROM events WHERE events.run = runs.run) AS events FROM runs "#;
+
+impl Store {
+    /// The events of a run with their numbers, in order. Of a run that was purged, what is left.
+    ///
+    /// # Errors
+    /// If there is no such run or an event cannot be read.
+    pub fn events(&self, run: &RunId) -> Result<Vec<(u64, Event)>, Error> {
+        let mut events = Vec::new();
+        self.each_payload(run, |seq, payload| {
+            let event = serde_json::from_str(payload).map_err(|error| {
+                Error::unreadable(format!("event {seq} of the run `{run}`"), error)
+            })?;
+            events.push((seq, event));
+            Ok(())
+        })?;
+        Ok(events)
+    }
+
+    /// The run as its events make it.
+    ///
+    /// # Errors
+    /// If there is no such run, its events were purged, or they do not fit together.
+    pub fn fold(&self, run: &RunId) -> Result<Run, Error> {
+        if self.summary(run)?.purged.is_some() {
+            return Err(Error::Purged(run.clone()));
+        }
+        let events = self.events(run)?;
+        Run::fold(events.iter().map(|(_, event)| event)).map_err(|source| Error::Fold {
+            run: run.clone(),
+            source,
+        })
+    }
+
+    /// Writes the events of a run as JSON Lines: an object a line with `seq`, `run` and `event`, in
+    /// order. Says how many.
+    ///
+    /// # Errors
+    /// If there is no such run or it cannot be written.
+    pub fn export(&self, run: &RunId, mut writer: impl Write) -> Result<u64, Error> {
+        let failed = |error| Error::Export(Arc::new(error));
+        let mut count = 0;
+        self.each_payload(run, |seq, payload| {
+            count += 1;
+            // The stored text is JSON on one line, and an id needs no escaping.
+            writeln!(writer, r#"{{"seq":{seq},"run":"{run}","event":{payload}}}"#).map_err(failed)
+        })?;
+        writer.flush().map_err(failed)?;
+        Ok(count)
+    }
+
+    /// The runs, the latest first.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, Error> {
+        self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(&format!(
+                "{SUMMARY} WHERE (:agent IS NULL OR agent = :agent)
+                     AND (:state IS NULL OR state = :state)
+                 ORDER BY started_at DESC, run DESC LIMIT :limit"
+            ))?;
+            let mut rows = select.query(named_params! {
+                ":agent": filter.agent,
+                ":state": filter.state.map(RunState::as_str),
+                // A negative limit is none.
+                ":limit": filter.limit.map_or(-1, i64::from),
+            })?;
+            let mut runs = Vec::new();
+            while let Some(row) = rows.next()? {
+                runs.push(summary(row)?);
+            }
+            Ok(runs)
+        })
+    }
+
+    /// What a list says of one run.
+    ///
+    /// # Errors
+    /// If there is no such run.
+    pub fn summary(&self, run: &RunId) -> Result<RunSummary, Error> {
+        self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(&format!("{SUMMARY} WHERE run = ?1"))?;
+            let mut rows = select.query([run.as_str()])?;
+            match rows.next()? {
+                Some(row) => summary(row),
+                None => Err(Error::NoSuchRun(run.clone())),
+            }
+        })
+    }
+
+    /// The one run whose id is `prefix` or, if there is none, begins with it.
+    ///
+    /// # Errors
+    /// If there is none, or there are several.
+    pub fn find(&self, prefix: &str) -> Result<RunId, Error> {
+        const SHOWN: usize = 5;
+        let texts: Vec<String> = self.readers.read(|connection| {
+            // `~` comes after every character of an id. The id itself comes first in this order.
+            let mut select = connection.prepare_cached(
+                "SELECT run FROM runs WHERE run >= ?1 AND run < ?1 || '~' ORDER BY run LIMIT ?2",
+            )?;
+            let rows = select.query_map((prefix, SHOWN as i64), |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })?;
+        let mut runs = texts
+            .into_iter()
+            .map(run_id)
+            .collect::<Result<Vec<_>, _>>()?;
+        let is_exact = runs.first().is_some_and(|run| run.as_str() == prefix);
+        match runs.len() {
+            0 => Err(Error::NoMatch(prefix.to_owned())),
+            count if count > 1 && !is_exact => Err(Error::SeveralMatch {
+                prefix: prefix.to_owned(),
+                runs,
+            }),
+            _ => Ok(runs.swap_remove(0)),
+        }
+    }
+
+    fn each_payload(
+        &self,
+        run: &RunId,
+        mut take: impl FnMut(u64, &str) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.readers.read(|connection| {
+            let mut select = connection
+                .prepare_cached("SELECT seq, payload FROM events WHERE run = ?1 ORDER BY seq")?;
+            let mut rows = select.query([run.as_str()])?;
+            let mut is_known = false;
+            while let Some(row) = rows.next()? {
+                is_known = true;
+                let payload = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
+                take(count(row.get(0)?), payload)?;
+            }
+            // A purged run may have no events left, which is not the same as no run.
+            if is_known || standing(connection, run)?.is_some() {
+                Ok(())
+            } else {
+                Err(Error::NoSuchRun(run.clone()))
+            }
+        })
+    }
+}
+
+/// Where a run stands, in the words of the table, if there is one.
+pub(crate) fn standing(connection: &Connection, run: &RunId) -> Result<Option<String>, Error> {
+    let mut select = connection.prepare_cached("SELECT state FROM runs WHERE run = ?1")?;
+    Ok(select
+        .query_row([run.as_str()], |row| row.get(0))
+        .optional()?)
+}
+
+pub(crate) fn last_sequence_number(connection: &Connection, run: &RunId) -> Result<i64, Error> {
+    let mut select =
+        connection.prepare_cached("SELECT coalesce(max(seq), 0) FROM events WHERE run = ?1")?;
+    Ok(select.query_row([run.as_str()], |row| row.get(0))?)
+}
+
+pub(crate) fn run_id(text: String) -> Result<RunId, Error> {
+    RunId::new(text.clone())
+        .map_err(|error| Error::unreadable(format!("the run id `{text}`"), error))
+}
+
+pub(crate) fn count(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+fn summary(row: &Row<'_>) -> Result<RunSummary, Error> {
+    let run = run_id(row.get("run")?)?;
+    let place = || format!("the row of the run `{run}`");
+    let end: Option<String> = row.get("end")?;
+    let end = end.map(|text| serde_json::from_str(&text)).transpose();
+    let end = end.map_err(|error| Error::unreadable(place(), error))?;
+    let state = match row.get::<_, String>("state")?.as_str() {
+        "open" => RunState::Open,
+        "waiting" => RunState::Waiting,
+        "ended" => RunState::Ended,
+        other => return Err(Error::unreadable(place(), format!("`{other}` is no state"))),
+    };
+    let time = |name: &str| -> Result<Option<Timestamp>, Error> {
+        let time: Option<i64> = row.get(name)?;
+        Ok(time.map(Timestamp::from_microseconds))
+    };
+    let purged = match time("purged_at")? {
+        None => None,
+        Some(at) => Some(Tombstone {
+            at,
+            events: count(row.get("purged_events")?),
+            bytes: count(row.get("purged_bytes")?),
+        }),
+    };
+    Ok(RunSummary {
+        tenant: row.get("tenant")?,
+        principal: row.get("principal")?,
+        agent: row.get("agent")?,
+        task_id: row.get("task_id")?,
+        task: row.get("task")?,
+        started_at: Timestamp::from_microseconds(row.get("started_at")?),
+        ended_at: time("ended_at")?,
+        end,
+        state,
+        epoch: row.get("epoch")?,
+        events: count(row.get("events")?),
+        purged,
+        run,
+    })
+}

@@ -1,0 +1,166 @@
+//! Keeps secrets out of the journal. Events are searched as JSON, text by text, before they are
+//! stored; what is found is replaced. Which values are secret is told by whoever opens the store.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use windlass_core::run::Event;
+
+use crate::error::Error;
+
+const REPLACEMENT: &str = "[redacted]";
+
+/// Fields of an event that hold what Windlass made up itself: a word, a time, a position. A secret
+/// that happens to be part of one is not given away by it.
+const STRUCTURE: [&str; 5] = ["event", "at", "run", "call", "turn"];
+
+/// Replaces secrets in what is stored.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    /// What to look for inside a text, the longest first: each secret as it is, and as it looks
+    /// inside JSON, and inside JSON inside JSON.
+    needles: Vec<String>,
+}
+
+impl fmt::Debug for Redactor {
+    /// Says how many, never which.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redactor({} needles)", self.needles.len())
+    }
+}
+
+impl Redactor {
+    /// A shorter secret is not looked for: it would be found everywhere.
+    pub const SHORTEST: usize = 6;
+
+    /// Looks for these secrets.
+    pub fn new<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Self {
+        let mut needles = Vec::new();
+        for secret in secrets {
+            let secret = secret.as_ref().trim();
+            if secret.len() < Self::SHORTEST || REPLACEMENT.contains(secret) {
+                continue;
+            }
+            let inside = escaped(secret);
+            needles.push(escaped(&inside));
+            needles.push(inside);
+            needles.push(secret.to_owned());
+        }
+        needles.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        needles.dedup();
+        Self { needles }
+    }
+
+    /// The text without secrets.
+    #[must_use]
+    pub fn text(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for needle in &self.needles {
+            if text.contains(needle.as_str()) {
+                text = text.replace(needle.as_str(), REPLACEMENT);
+            }
+        }
+        text
+    }
+
+    /// The event as it is stored. A run that is to be the same when its journal is folded again
+    /// must take this event rather than the one it was made from.
+    ///
+    /// # Errors
+    /// If it would not be an event without the secret.
+    pub fn event(&self, event: &Event) -> Result<Event, Error> {
+        let text = self.json(event, &STRUCTURE)?;
+        serde_json::from_str(&text).map_err(|_| Error::SecretInStructure)
+    }
+
+    /// The event's JSON without secrets.
+    pub(crate) fn event_json(&self, event: &Event) -> Result<String, Error> {
+        self.json(event, &STRUCTURE)
+    }
+
+    /// The JSON of a value without secrets, except in the fields named `structure`. It reads back as
+    /// a value of that type.
+    pub(crate) fn json<T>(&self, value: &T, structure: &[&str]) -> Result<String, Error>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let unreadable = |error| Error::unreadable("what is to be stored", error);
+        let text = serde_json::to_string(value).map_err(unreadable)?;
+        if !self.occurs_in(&text) {
+            return Ok(text);
+        }
+        let value: Value = serde_json::from_str(&text).map_err(unreadable)?;
+        // Numbers go last: where only a number may stand, it counts something and is no secret.
+        for numbers in [Numbers::Redacted, Numbers::Kept] {
+            let text = self
+                .outermost(value.clone(), structure, numbers)
+                .to_string();
+            if serde_json::from_str::<T>(&text).is_ok() {
+                return Ok(text);
+            }
+        }
+        Err(Error::SecretInStructure)
+    }
+
+    fn occurs_in(&self, text: &str) -> bool {
+        self.needles
+            .iter()
+            .any(|needle| text.contains(needle.as_str()))
+    }
+
+    fn outermost(&self, value: Value, structure: &[&str], numbers: Numbers) -> Value {
+        let Value::Object(fields) = value else {
+            return self.value(value, numbers);
+        };
+        let fields = fields.into_iter().map(|(name, value)| {
+            let is_structure = structure.contains(&name.as_str());
+            let value = if is_structure {
+                value
+            } else {
+                self.value(value, numbers)
+            };
+            (name, value)
+        });
+        Value::Object(fields.collect())
+    }
+
+    fn value(&self, value: Value, numbers: Numbers) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(&text)),
+            Value::Array(items) => items
+                .into_iter()
+                .map(|item| self.value(item, numbers))
+                .collect(),
+            Value::Object(fields) => {
+                let mut redacted = Map::new();
+                for (name, value) in fields {
+                    redacted.insert(self.text(&name), self.value(value, numbers));
+                }
+                Value::Object(redacted)
+            }
+            Value::Number(number) if numbers == Numbers::Redacted => {
+                let text = number.to_string();
+                if self.occurs_in(&text) {
+                    Value::String(self.text(&text))
+                } else {
+                    Value::Number(number)
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    Redacted,
+    Kept,
+}
+
+/// A text as it looks inside a JSON string.
+fn escaped(text: &str) -> String {
+    let quoted = Value::String(text.to_owned()).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}

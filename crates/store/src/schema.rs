@@ -1,0 +1,52 @@
+//! The form of the database and how an older one becomes the present one. Migrations are only ever
+//! added; each runs once, in a transaction that also counts it.
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::error::Error;
+
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_journal.sql")];
+
+/// Marks the file as one of ours, for `file` and for the check below: "Wndl".
+const APPLICATION_ID: i64 = 0x576e_646c;
+
+/// Brings the database to the present form.
+pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Error> {
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    loop {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let found: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if found == 0 && !is_empty(&transaction)? {
+            return Err(Error::ForeignDatabase(path.to_owned()));
+        }
+        let id: i64 = transaction.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        if found != 0 && id != APPLICATION_ID {
+            return Err(Error::ForeignDatabase(path.to_owned()));
+        }
+        if found > known {
+            return Err(Error::NewerDatabase {
+                path: path.to_owned(),
+                found,
+                known,
+            });
+        }
+        let Some(migration) = usize::try_from(found)
+            .ok()
+            .and_then(|next| MIGRATIONS.get(next))
+        else {
+            return Ok(());
+        };
+        transaction.execute_batch(migration)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", found + 1)?;
+        transaction.commit()?;
+    }
+}
+
+fn is_empty(connection: &Connection) -> Result<bool, Error> {
+    let count: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(count == 0)
+}

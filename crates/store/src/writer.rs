@@ -1,0 +1,203 @@
+//! The one thread that writes. Whatever waits when a commit ends goes into the next one, so that many
+//! runs share one wait for the disk. Requests are done in the order in which they were sent.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use windlass_spec::RunId;
+
+use crate::error::Error;
+
+/// How many requests may wait. Whoever sends more waits too, so that a slow disk cannot fill memory.
+const MAX_WAITING: usize = 1024;
+
+/// Something to do inside a transaction. It may be done a second time if the first was rolled back.
+pub(crate) type Work = Box<dyn FnMut(&Connection) -> Result<i64, Error> + Send>;
+
+type Answer = Result<i64, Error>;
+
+/// Whether everything a journal was given has been stored so far. Events that are not waited for
+/// fail after they were acknowledged; this is how whoever sends the next one learns of it.
+pub(crate) struct Health {
+    run: RunId,
+    failure: OnceLock<Error>,
+}
+
+impl Health {
+    pub(crate) fn new(run: RunId) -> Self {
+        Self {
+            run,
+            failure: OnceLock::new(),
+        }
+    }
+
+    /// # Errors
+    /// If something could not be stored.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.failure.get() {
+            None => Ok(()),
+            Some(cause) => Err(Error::Broken {
+                run: self.run.clone(),
+                cause: Box::new(cause.clone()),
+            }),
+        }
+    }
+}
+
+struct Request {
+    work: Work,
+    health: Option<Arc<Health>>,
+    reply: Option<SyncSender<Answer>>,
+}
+
+impl Request {
+    fn run(&mut self, connection: &Connection) -> Answer {
+        if let Some(health) = &self.health {
+            health.check()?;
+        }
+        (self.work)(connection)
+    }
+
+    fn answer(self, answer: Answer) {
+        if let (Some(health), Err(error)) = (&self.health, &answer)
+            && health.check().is_ok()
+        {
+            // A second failure changes nothing: the first one says why.
+            let _ = health.failure.set(error.clone());
+        }
+        if let Some(reply) = self.reply {
+            // Whoever asked may have gone; the work is done all the same.
+            let _ = reply.send(answer);
+        }
+    }
+}
+
+/// The way to the writing thread. Dropping it waits until all that was sent is stored.
+pub(crate) struct Writer {
+    requests: Option<SyncSender<Request>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(crate) fn start(connection: Connection) -> Result<Self, std::io::Error> {
+        let (requests, waiting) = sync_channel(MAX_WAITING);
+        let thread = std::thread::Builder::new()
+            .name("windlass-store".to_owned())
+            .spawn(move || serve(&connection, &waiting))?;
+        Ok(Self {
+            requests: Some(requests),
+            thread: Some(thread),
+        })
+    }
+
+    /// Does something and waits until it is on the disk.
+    pub(crate) fn wait_for(&self, work: Work) -> Answer {
+        self.send(work, None)?.wait()
+    }
+
+    /// Sends something to be done. The caller may wait for it, and should if it has no `health`.
+    pub(crate) fn send(&self, work: Work, health: Option<&Arc<Health>>) -> Result<Pending, Error> {
+        let (reply, answer) = sync_channel(1);
+        self.submit(Request {
+            work,
+            health: health.cloned(),
+            reply: Some(reply),
+        })?;
+        Ok(Pending(answer))
+    }
+
+    /// Sends something nobody waits for. If it fails, `health` tells.
+    pub(crate) fn send_and_forget(&self, work: Work, health: &Arc<Health>) -> Result<(), Error> {
+        self.submit(Request {
+            work,
+            health: Some(Arc::clone(health)),
+            reply: None,
+        })
+    }
+
+    fn submit(&self, request: Request) -> Result<(), Error> {
+        let requests = self.requests.as_ref().ok_or(Error::Closed)?;
+        requests.send(request).map_err(|_| Error::Closed)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.requests.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The answer to come.
+pub(crate) struct Pending(Receiver<Answer>);
+
+impl Pending {
+    pub(crate) fn wait(self) -> Answer {
+        self.0.recv().unwrap_or(Err(Error::Closed))
+    }
+}
+
+fn serve(connection: &Connection, waiting: &Receiver<Request>) {
+    while let Ok(first) = waiting.recv() {
+        let mut batch = vec![first];
+        while batch.len() < MAX_WAITING
+            && let Ok(next) = waiting.try_recv()
+        {
+            batch.push(next);
+        }
+        commit(connection, batch);
+    }
+}
+
+/// Does all requests in one transaction. If one of them fails, each gets its own, so that it fails
+/// alone: a full disk that has no room for a large event may have room for a small one.
+fn commit(connection: &Connection, mut batch: Vec<Request>) {
+    match in_transaction(connection, &mut batch) {
+        Ok(answers) => {
+            for (request, answer) in batch.into_iter().zip(answers) {
+                request.answer(Ok(answer));
+            }
+        }
+        // Waiting again for each of them would take minutes and most likely change nothing.
+        Err(Error::Busy) => {
+            for request in batch {
+                request.answer(Err(Error::Busy));
+            }
+        }
+        Err(error) if batch.len() == 1 => {
+            for request in batch {
+                request.answer(Err(error.clone()));
+            }
+        }
+        Err(_) => {
+            for mut request in batch {
+                let answer = in_transaction(connection, std::slice::from_mut(&mut request));
+                let answer = answer.map(|answers| answers.first().copied().unwrap_or_default());
+                request.answer(answer);
+            }
+        }
+    }
+}
+
+fn in_transaction(connection: &Connection, requests: &mut [Request]) -> Result<Vec<i64>, Error> {
+    let mut attempt = || {
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let answers: Result<Vec<i64>, Error> = requests
+            .iter_mut()
+            .map(|request| request.run(connection))
+            .collect();
+        let answers = answers?;
+        connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(answers)
+    };
+    let result = attempt();
+    // A full disk may have rolled back already.
+    if result.is_err() && !connection.is_autocommit() {
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    result
+}

@@ -1,0 +1,81 @@
+//! One owner a run.
+
+use rusqlite::Connection;
+use windlass_store::{Durability, Error, Store};
+
+use super::support::{id, open, passed, start};
+
+#[test]
+fn a_run_that_is_at_work_is_not_taken_over() {
+    let (_directory, store) = open();
+    let (journal, _) = start(&store, "r:1");
+    let elsewhere = Store::open(store.path()).unwrap();
+    let error = elsewhere.take_over(&id("r:1")).unwrap_err();
+    assert!(matches!(error, Error::OwnedElsewhere(_)), "{error}");
+    journal.append(&passed(1), Durability::Relaxed).unwrap();
+    drop(journal);
+    let journal = elsewhere.take_over(&id("r:1")).unwrap();
+    assert_eq!(journal.lease().epoch(), 2);
+    assert_eq!(journal.append(&passed(2), Durability::Synced).unwrap(), 3);
+}
+
+#[test]
+fn an_owner_that_lost_its_run_unnoticed_appends_no_more() {
+    let (_directory, store) = open();
+    let (journal, _) = start(&store, "r1");
+    journal.append(&passed(1), Durability::Synced).unwrap();
+    // As if the lock had not held: somebody else counts themselves in.
+    let elsewhere = Connection::open(store.path()).unwrap();
+    elsewhere
+        .execute("UPDATE runs SET epoch = epoch + 1", [])
+        .unwrap();
+
+    let error = journal.append(&passed(2), Durability::Synced).unwrap_err();
+    assert!(matches!(error, Error::TakenOver(_)), "{error}");
+    let error = journal.append(&passed(3), Durability::Relaxed).unwrap_err();
+    assert!(matches!(error, Error::Broken { .. }), "{error}");
+    assert_eq!(store.events(&id("r1")).unwrap().len(), 2);
+}
+
+#[test]
+fn a_failure_nobody_waited_for_is_told_to_whoever_comes_next() {
+    let (_directory, store) = open();
+    let (journal, _) = start(&store, "r1");
+    let elsewhere = Connection::open(store.path()).unwrap();
+    elsewhere
+        .execute("UPDATE runs SET epoch = epoch + 1", [])
+        .unwrap();
+    journal.append(&passed(1), Durability::Relaxed).unwrap();
+    let error = journal.sync().unwrap_err();
+    let Error::Broken { cause, .. } = &error else {
+        panic!("{error}")
+    };
+    assert!(matches!(**cause, Error::TakenOver(_)), "{error}");
+    assert_eq!(store.events(&id("r1")).unwrap().len(), 1);
+}
+
+#[test]
+fn one_run_that_fails_does_not_take_others_with_it() {
+    let (_directory, store) = open();
+    let (lost, _) = start(&store, "lost");
+    let (sound, _) = start(&store, "sound");
+    let elsewhere = Connection::open(store.path()).unwrap();
+    elsewhere
+        .execute("UPDATE runs SET epoch = epoch + 1 WHERE run = 'lost'", [])
+        .unwrap();
+    for second in 1..=200 {
+        let _ = lost.append(&passed(second), Durability::Relaxed);
+        sound.append(&passed(second), Durability::Relaxed).unwrap();
+    }
+    sound.sync().unwrap();
+    assert_eq!(store.events(&id("sound")).unwrap().len(), 201);
+    assert_eq!(store.events(&id("lost")).unwrap().len(), 1);
+}
+
+#[test]
+fn no_run_is_taken_over_that_does_not_exist() {
+    let (directory, store) = open();
+    let error = store.take_over(&id("r1")).unwrap_err();
+    assert!(matches!(error, Error::NoSuchRun(_)), "{error}");
+    assert!(!directory.path().join("locks/run-r1.lock").exists());
+}

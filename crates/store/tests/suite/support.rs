@@ -1,0 +1,165 @@
+//! A run that drives itself: whatever state it is in, there is a next event that fits.
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
+use windlass_core::run::{CallEnd, Event, Next, Run, Settings, Task};
+use windlass_spec::{Agent, CallState, Effect, ErrorCategory, Failure, RunId, Timestamp};
+use windlass_store::{Durability, NewRun, RunJournal, Store};
+
+const AGENT: &str = r#"
+[helper:Agent {instruction: "Help people.", model: "OpenAI/gpt-4o-mini"} |
+  [search:Tool {description: "Searches for something", risk: reversible} | (query::Text)==>(::Text)]]
+"#;
+
+pub(crate) fn agent() -> Agent {
+    windlass_spec::read(AGENT).file.unwrap().agents()[0].clone()
+}
+
+pub(crate) fn at(second: i64) -> Timestamp {
+    Timestamp::from_microseconds(1_760_000_000_000_000 + second * 1_000_000)
+}
+
+pub(crate) fn id(text: &str) -> RunId {
+    RunId::new(text).unwrap()
+}
+
+pub(crate) fn started(run: &str, task: &str) -> Event {
+    Event::Started {
+        run: id(run),
+        agent: Box::new(agent()),
+        task: Task {
+            description: task.to_owned(),
+            ..Task::default()
+        },
+        settings: Settings {
+            max_iterations: u32::MAX,
+            max_calls: u32::MAX,
+            ..Settings::default()
+        },
+        at: at(0),
+    }
+}
+
+pub(crate) fn new_run() -> NewRun {
+    NewRun {
+        tenant: "acme".to_owned(),
+        principal: "ada".to_owned(),
+        task_id: Some("t-1".to_owned()),
+    }
+}
+
+pub(crate) fn passed(second: i64) -> Event {
+    Event::TimePassed { at: at(second) }
+}
+
+pub(crate) fn answered(run: &Run, calls: Vec<RequestedCall>, second: i64) -> Event {
+    let answer = ModelAnswer {
+        calls,
+        ..ModelAnswer::default()
+    };
+    Event::ModelAnswered {
+        turn: run.current_turn(),
+        answer,
+        at: at(second),
+    }
+}
+
+pub(crate) fn asked(tool: &str, arguments: Value) -> RequestedCall {
+    let arguments = RequestedArguments::Json(arguments);
+    RequestedCall {
+        tool: tool.to_owned(),
+        arguments,
+        confidence: Some(0.9),
+    }
+}
+
+/// What happens next to a run whose calls end as told.
+pub(crate) fn next_event(run: &Run, second: i64, end: &CallEnd) -> Event {
+    match run.next() {
+        Next::CallModel(_) => {
+            // Never the same call twice, which would be a mistake.
+            let query = format!("question {}", run.current_turn());
+            answered(
+                run,
+                vec![asked("search", json!({ "query": query }))],
+                second,
+            )
+        }
+        Next::RunCalls(calls) => {
+            let call = calls[0].clone();
+            let (record, decision) = run.call(&call).unwrap();
+            match (record.state(), decision) {
+                (CallState::Running, _) => Event::CallEnded {
+                    call,
+                    end: end.clone(),
+                    at: at(second),
+                },
+                (_, Some(_)) => Event::CallStarted {
+                    call,
+                    at: at(second),
+                },
+                (_, None) => {
+                    let decision = run.decide(&call, &|_| true).unwrap();
+                    Event::Decided {
+                        call,
+                        decision,
+                        at: at(second),
+                    }
+                }
+            }
+        }
+        Next::Done(end) => panic!("{end:?}"),
+    }
+}
+
+pub(crate) fn success() -> CallEnd {
+    CallEnd::Success(json!("found"))
+}
+
+pub(crate) fn unknown() -> CallEnd {
+    CallEnd::Unknown(Failure::new(
+        ErrorCategory::Internal,
+        Effect::Unknown,
+        "the line went dead",
+    ))
+}
+
+/// Takes a run through `count` further events and says what they were.
+pub(crate) fn drive(journal: &RunJournal, run: &mut Run, count: i64, end: &CallEnd) -> Vec<Event> {
+    let mut events = Vec::new();
+    for second in 1..=count {
+        let event = next_event(run, second, end);
+        run.apply(&event).unwrap();
+        journal.append(&event, Durability::Relaxed).unwrap();
+        events.push(event);
+    }
+    events
+}
+
+pub(crate) fn open() -> (TempDir, Store) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path().join("windlass.db")).unwrap();
+    (directory, store)
+}
+
+pub(crate) fn start(store: &Store, run: &str) -> (RunJournal, Run) {
+    let event = started(run, "Find it.");
+    let journal = store.start(new_run(), &event, Durability::Synced).unwrap();
+    (journal, Run::fold([&event]).unwrap())
+}
+
+/// Everything the store has on disk, the write-ahead log included.
+pub(crate) fn file_bytes(store: &Store) -> Vec<u8> {
+    let path = store.path();
+    let mut bytes = std::fs::read(path).unwrap();
+    let log = path.with_extension("db-wal");
+    bytes.extend(std::fs::read(log).unwrap_or_default());
+    bytes
+}
+
+pub(crate) fn contains(bytes: &[u8], needle: &str) -> bool {
+    bytes
+        .windows(needle.len())
+        .any(|window| window == needle.as_bytes())
+}
