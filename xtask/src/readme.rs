@@ -66,6 +66,7 @@ fn check(shown: &Shown, root: &Path, target: &Path) -> anyhow::Result<()> {
         .current_dir(root)
         .env("CARGO_TARGET_DIR", target)
         .env("CARGO_TERM_QUIET", "true")
+        .env("WINDLASS_DATA", target.join("readme-runs"))
         .output()
         .context("bash could not start")?;
     let printed = String::from_utf8_lossy(&output.stdout);

@@ -3,11 +3,15 @@
 mod arguments;
 mod bind;
 mod check;
+mod data;
 mod format;
+mod libraries;
 mod report;
+mod run;
 mod schema;
 mod source;
 mod terminal;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -22,6 +26,8 @@ pub(crate) enum Outcome {
     Done,
     /// What was looked at is not valid, or the work could not be done.
     Failed,
+    /// A run ended; its end fixes the code.
+    Code(u8),
 }
 
 impl From<Outcome> for ExitCode {
@@ -29,6 +35,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Done => Self::SUCCESS,
             Outcome::Failed => Self::FAILURE,
+            Outcome::Code(code) => Self::from(code),
         }
     }
 }
@@ -48,6 +55,8 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         Command::Fmt(command) => format::run(&command, &reporter),
         Command::Schema(command) => schema::run(&command, &reporter),
         Command::Bind(command) => bind::run(&command, &reporter),
+        Command::Run(command) => run::run(&command, &reporter),
+        Command::Trace(command) => trace::run(&command),
     }
 }
 

@@ -4,22 +4,17 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_spec::{AgentFile, ToolSpecification};
-use windlass_tools::{
-    BindingFailure, BindingMode, BoundTool, Reason, ToolLibrary, builtin_libraries, builtin_library,
-};
+use windlass_tools::{BindingFailure, BindingMode, BoundTool, Reason};
 
 use super::Outcome;
 use super::arguments::{Bind, Mode};
+use super::libraries;
 use super::report::Reporter;
 use super::schema::{read_file, unknown};
 use super::terminal::{complain, put, say};
 
 pub(super) fn run(command: &Bind, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let Some(library) = builtin_library(&command.library) else {
-        let libraries = builtin_libraries();
-        let known: Vec<&str> = libraries.iter().map(ToolLibrary::name).collect();
-        anyhow::bail!(unknown("library", &command.library, &known, "this program"));
-    };
+    let library = libraries::find(&command.library)?;
     let Some(file) = read_file(&command.file, reporter)? else {
         return Ok(Outcome::Failed);
     };

@@ -2,3 +2,4 @@ mod bad_input;
 mod commands;
 mod documentation;
 mod program;
+mod runs;

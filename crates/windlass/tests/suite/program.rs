@@ -35,7 +35,9 @@ impl Place {
         command
             .args(arguments)
             .current_dir(&self.directory)
-            .env_remove("NO_COLOR");
+            .env_remove("NO_COLOR")
+            .env_remove("OPENAI_API_KEY")
+            .env("WINDLASS_DATA", self.path("data"));
         command
     }
 

@@ -1,0 +1,153 @@
+//! `windlass trace`: how a run came about, from its journal.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_core::run::{Entry, Run};
+use windlass_runtime::now;
+use windlass_spec::CallRecord;
+use windlass_store::{RunFilter, Store};
+
+use super::Outcome;
+use super::arguments::{Trace, TraceCommand};
+use super::data;
+use super::terminal::{put, say};
+
+pub(super) fn run(command: &Trace) -> anyhow::Result<Outcome> {
+    let store = data::open_store(command.data.as_deref())?;
+    match &command.command {
+        TraceCommand::List { limit, json } => list(&store, *limit, *json)?,
+        TraceCommand::Show { run, json } => {
+            let run = store.fold(&store.find(run)?)?;
+            match json {
+                true => put(&format!("{}\n", as_json(&run)))?,
+                false => say(drawn(&run).trim_end())?,
+            }
+        }
+        TraceCommand::Export { run } => {
+            let mut lines = Vec::new();
+            store.export(&store.find(run)?, &mut lines)?;
+            put(&String::from_utf8_lossy(&lines))?;
+        }
+        TraceCommand::Purge { days } => {
+            let age = Duration::from_secs(u64::from(*days) * 24 * 60 * 60);
+            let purged = store.purge(age, now())?;
+            say(&format!(
+                "{} runs purged, {} kept though old",
+                purged.removed.len(),
+                purged.kept.len()
+            ))?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn list(store: &Store, limit: u32, as_json: bool) -> anyhow::Result<()> {
+    let filter = RunFilter {
+        limit: Some(limit),
+        ..RunFilter::default()
+    };
+    for run in store.runs(&filter)? {
+        if as_json {
+            let told = json!({
+                "run": run.run, "agent": run.agent, "task": run.task, "started_at": run.started_at,
+                "ended_at": run.ended_at, "end": run.end, "events": run.events,
+            });
+            put(&format!("{told}\n"))?;
+        } else {
+            let end = run
+                .end
+                .map_or_else(|| "open".to_owned(), |end| word(&json!(end)));
+            let task = run.task.unwrap_or_default();
+            let task: String = task.split_whitespace().collect::<Vec<_>>().join(" ");
+            let task: String = task.chars().take(60).collect();
+            say(&format!(
+                "{}  {}  {end}  {}  {task}",
+                run.run, run.started_at, run.agent
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+/// The word of a tagged value.
+fn word(value: &Value) -> String {
+    value["end"].as_str().unwrap_or_default().to_owned()
+}
+
+fn as_json(run: &Run) -> Value {
+    json!({
+        "run": run.id(),
+        "agent": run.agent().name(),
+        "end": run.end(),
+        "usage": run.usage(),
+        "mistakes": run.mistakes(),
+        "response": run.response(),
+        "steps": run.steps(),
+    })
+}
+
+fn drawn(run: &Run) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "run {} of agent {}", run.id(), run.agent().name());
+    for (step, turn) in run.steps().iter().zip(run.turns()) {
+        let milliseconds = step.duration().as_millis();
+        let _ = writeln!(
+            text,
+            "{}. {} ({milliseconds} ms)",
+            step.iteration(),
+            step.thought()
+        );
+        for entry in &turn.entries {
+            match entry {
+                Entry::Call { record, decision } => {
+                    let decision = decision
+                        .as_ref()
+                        .map_or_else(String::new, ToString::to_string);
+                    let _ = writeln!(text, "   {} {decision}", call(record));
+                }
+                Entry::Mistake { mistake, record } => {
+                    let _ = writeln!(text, "   {} refused", call(record));
+                    let _ = writeln!(
+                        text,
+                        "     {}",
+                        mistake.to_string().replace('\n', "\n     ")
+                    );
+                    continue;
+                }
+                Entry::Finish => continue,
+            }
+            if let Some(outcome) = entry_outcome(entry) {
+                let _ = writeln!(text, "     {}", outcome.replace('\n', "\n     "));
+            }
+        }
+    }
+    let response = run.response();
+    let _ = writeln!(
+        text,
+        "answer ({:.2}): {}",
+        response.confidence.get(),
+        response.answer
+    );
+    if let Some(end) = run.end() {
+        let _ = writeln!(text, "end: {}", word(&json!(end)));
+    }
+    text
+}
+
+fn call(record: &CallRecord) -> String {
+    let arguments = Value::Object(record.arguments().clone());
+    format!("{} {arguments} [{}]", record.tool_name(), record.state())
+}
+
+fn entry_outcome(entry: &Entry) -> Option<String> {
+    let Entry::Call { record, .. } = entry else {
+        return None;
+    };
+    Some(match record.outcome()? {
+        Ok(Value::String(text)) => text.clone(),
+        Ok(value) => value.to_string(),
+        Err(failure) => format!("{}: {}", failure.category, failure.operator_message),
+    })
+}
