@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use windlass_spec::{Inexpressible, Mismatch, ToolName, Type};
+use windlass_spec::{Inexpressible, Mismatch, ToolName, Type, is_invisible};
 
 use crate::difference::Difference;
 
@@ -167,7 +167,7 @@ fn listed(f: &mut fmt::Formatter<'_>, title: &str, items: &[impl fmt::Display]) 
 fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() {
+        if is_invisible(character) {
             line.extend(character.escape_default());
         } else {
             line.push(character);
