@@ -8,13 +8,15 @@ mod permit;
 pub use decision::{Decision, Stage, Verdict};
 pub use permit::Permit;
 
-use windlass_spec::{Agent, CallRecord, ErrorCategory};
+use windlass_spec::{AgentName, CallRecord, ErrorCategory, ToolSpecification};
 
 /// What the gate knows of a run when it decides about one of its calls.
 #[derive(Clone, Copy)]
 pub struct GateContext<'a> {
     /// The agent that asks.
-    pub agent: &'a Agent,
+    pub agent: &'a AgentName,
+    /// What is declared of the tool, if the agent has it.
+    pub specification: Option<&'a ToolSpecification>,
     /// Whether a tool is switched on, here and now.
     pub is_enabled: &'a dyn Fn(&str) -> bool,
     /// Calls of the run that were allowed so far.
@@ -36,8 +38,8 @@ pub fn decide(call: &CallRecord, context: &GateContext<'_>) -> Decision {
 
 fn known_tool(call: &CallRecord, context: &GateContext<'_>) -> Option<Decision> {
     let name = call.tool_name().as_str();
-    context.agent.tool(name).is_none().then(|| {
-        let reason = format!("the agent `{}` has no tool `{name}`", context.agent.name());
+    context.specification.is_none().then(|| {
+        let reason = format!("the agent `{}` has no tool `{name}`", context.agent);
         Decision::deny(Stage::KnownTool, ErrorCategory::UnknownTool, reason)
     })
 }
@@ -51,8 +53,8 @@ fn enabled(call: &CallRecord, context: &GateContext<'_>) -> Option<Decision> {
 }
 
 fn arguments(call: &CallRecord, context: &GateContext<'_>) -> Option<Decision> {
-    let tool = context.agent.tool(call.tool_name().as_str())?;
-    let misfits = tool
+    let misfits = context
+        .specification?
         .signature()
         .misfits(&serde_json::Value::Object(call.arguments().clone()));
     (!misfits.is_empty()).then(|| {

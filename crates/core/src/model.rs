@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use windlass_spec::ToolSpecification;
+use windlass_spec::{Message, MessageRole, ToolSpecification};
 
 /// The tool a model calls to end its run.
 pub const FINISH: &str = "finish";
@@ -66,6 +66,47 @@ impl ChatMessage {
                     .map(|call| call.tool.len() + call.arguments.to_string().len());
                 content.len() + calls.sum::<usize>()
             }
+        }
+    }
+}
+
+impl From<Message> for ChatMessage {
+    /// What was said in a conversation, as a model is shown it. What a tool said without a call that
+    /// asked for it is told by the user, because providers refuse an answer nobody asked for.
+    fn from(message: Message) -> Self {
+        let content = message.content;
+        match message.role {
+            MessageRole::System => Self::System { content },
+            MessageRole::User => Self::User { content },
+            MessageRole::Assistant => Self::Assistant {
+                content,
+                calls: Vec::new(),
+            },
+            MessageRole::AssistantCalls(calls) => Self::Assistant {
+                content,
+                calls: calls
+                    .into_iter()
+                    .map(|call| ChatCall {
+                        id: call.call_id.to_string(),
+                        tool: call.tool_name.into(),
+                        arguments: Value::Object(call.arguments),
+                    })
+                    .collect(),
+            },
+            MessageRole::Function {
+                name,
+                call_id: Some(call),
+            } => Self::Tool {
+                call_id: call.to_string(),
+                tool: name.into(),
+                content,
+            },
+            MessageRole::Function {
+                name,
+                call_id: None,
+            } => Self::User {
+                content: format!("`{name}` returned: {content}"),
+            },
         }
     }
 }
@@ -132,6 +173,24 @@ pub struct Usage {
     /// Money in millionths of a dollar, when prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub microdollars: Option<u64>,
+}
+
+impl Usage {
+    /// Whether it cost nothing.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, more: Self) {
+        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
+        if let Some(cost) = more.microdollars {
+            self.microdollars = Some(self.microdollars.unwrap_or(0).saturating_add(cost));
+        }
+    }
 }
 
 /// Why a model gave no answer, after every retry that made sense.

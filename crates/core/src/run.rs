@@ -14,6 +14,7 @@ mod repair;
 mod request;
 mod settings;
 mod state;
+mod sub_agent;
 
 pub use answer::Answer;
 pub use event::{CallEnd, Event, Task};

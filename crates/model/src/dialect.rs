@@ -8,11 +8,14 @@ mod structured;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 pub(crate) use lenient::find;
 pub(crate) use structured::{Speaker, conversation, schema};
 
 /// How a model is asked for calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// With the provider's own tool calls.
     Native,

@@ -15,5 +15,5 @@ pub use cassette::{CassetteError, RecordingModel, ReplayModel};
 pub use client::{ModelClient, ModelError, ModelEvent};
 pub use dialect::{Dialect, UnknownDialect};
 pub use hosted::{HostedModel, HostedSettings};
-pub use scripted::ScriptedModel;
+pub use scripted::{ScriptError, ScriptedModel};
 pub use scrub::Scrubber;

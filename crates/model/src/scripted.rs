@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use futures::future::BoxFuture;
@@ -22,10 +23,39 @@ struct State {
     asked: Vec<ModelRequest>,
 }
 
+/// Why there is no script.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place} cannot be read: {problem}")]
+pub struct ScriptError {
+    place: String,
+    problem: String,
+}
+
 impl ScriptedModel {
     /// Gives these answers in order, and an error once they are used up.
     pub fn answers(answers: impl IntoIterator<Item = ModelAnswer>) -> Self {
         Self::outcomes(answers.into_iter().map(Ok))
+    }
+
+    /// Gives the answers of a file in order: one [`ModelAnswer`] as JSON a line.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or a line is no answer.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ScriptError> {
+        let name = path.as_ref().display().to_string();
+        let text = std::fs::read_to_string(path.as_ref()).map_err(|error| ScriptError {
+            place: format!("the answers in `{name}`"),
+            problem: error.to_string(),
+        })?;
+        let lines = text.lines().enumerate();
+        let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+        let answers = lines.map(|(index, line)| {
+            serde_json::from_str(line).map_err(|error| ScriptError {
+                place: format!("the answer in line {} of `{name}`", index + 1),
+                problem: error.to_string(),
+            })
+        });
+        Ok(Self::answers(answers.collect::<Result<Vec<_>, _>>()?))
     }
 
     /// Gives these answers and errors in order, and an error once they are used up.

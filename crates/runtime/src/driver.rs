@@ -2,29 +2,36 @@
 //! happens goes through the journal first, so another process can take the run up where this one
 //! stopped.
 
+mod calls;
+
+use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream::FuturesUnordered;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
-use windlass_core::gate::Verdict;
 use windlass_core::model::{ModelErrorKind, ModelRequest};
-use windlass_core::run::{CallEnd, Event, FoldError, Next, PermitError, Run};
-use windlass_model::{ModelClient, ModelEvent};
-use windlass_spec::{CallId, CallState, Effect, ErrorCategory, Failure, RiskLevel};
+use windlass_core::run::{Event, FoldError, Next, PermitError, Run, Settings, Task};
+use windlass_model::ModelEvent;
+use windlass_spec::{AgentName, RunId};
 use windlass_store::Durability;
-use windlass_tools::{BoundTools, DispatchOptions, dispatch};
 
-use crate::journal::{Journal, JournalError};
+use crate::crew::{Crew, Worker};
+use crate::durable::{Durable, DurableError, Journal, TakenOver};
+use crate::progress::{Progress, Watch, watch_nothing};
 
 /// Why a run could not be driven on. Its journal is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// The journal cannot be written.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The machine refused an event, which is a defect.
+    /// The journal cannot be written or read.
+    #[error("the journal cannot be used: {0}")]
+    Durable(#[from] DurableError),
+    /// There is no such run.
+    #[error("there is no run `{0}`")]
+    NoSuchRun(RunId),
+    /// Nobody of that name is there.
+    #[error("the run is the work of the agent `{0}`, who is not in the crew")]
+    NoSuchWorker(AgentName),
+    /// The machine refused an event, which is a defect, or the journal is damaged.
     #[error("the run refused an event: {0}")]
     Fold(#[from] FoldError),
     /// A permit was refused, which is a defect.
@@ -35,52 +42,162 @@ pub enum DriveError {
 /// How a run is stopped by hand.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
-    /// After what is under way now.
+    /// After what is under way now. The run is left as it is then, to be taken up again.
     pub after_step: CancellationToken,
-    /// At once.
+    /// At once, for good: what is under way is broken off and the run is cancelled.
     pub at_once: CancellationToken,
 }
 
-/// What a watcher is told while a run goes on.
-#[derive(Debug)]
-pub enum Progress<'a> {
-    /// An event was kept.
-    Event(&'a Event),
-    /// The model is saying something.
-    Model(&'a ModelEvent),
+/// What is to be done.
+#[derive(Debug, Clone, Default)]
+pub struct NewTask {
+    /// The task's id, if whoever set it gave it one.
+    pub task_id: Option<String>,
+    /// The task.
+    pub task: Task,
+    /// Its limits.
+    pub settings: Settings,
+    /// How the crew was put to work, for whoever takes the run up again.
+    pub assembly: Map<String, Value>,
 }
 
-/// What a driver works with.
-pub struct Driver<'a> {
-    /// The model.
-    pub model: Arc<dyn ModelClient>,
-    /// The implementations.
-    pub tools: &'a BoundTools,
-    /// The journal.
-    pub journal: &'a mut dyn Journal,
-    /// How to stop it.
-    pub stop: Stop,
-    /// Told of everything as it happens.
-    pub watch: &'a mut (dyn FnMut(Progress<'_>) + Send),
+/// Works on tasks, one or many at the same time.
+#[derive(Clone)]
+pub struct Driver {
+    crew: Arc<Crew>,
+    durable: Arc<dyn Durable>,
+    stop: Stop,
+    watch: Watch,
 }
 
-impl Driver<'_> {
-    /// Drives a run to its end. All events up to here are in the journal, the first among them.
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("crew", &self.crew)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Driver {
+    /// A driver with nobody watching.
+    pub fn new(crew: impl Into<Arc<Crew>>, durable: Arc<dyn Durable>) -> Self {
+        Self {
+            crew: crew.into(),
+            durable,
+            stop: Stop::default(),
+            watch: watch_nothing(),
+        }
+    }
+
+    /// The same driver, stopped by this.
+    #[must_use]
+    pub fn stopped_by(mut self, stop: Stop) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// The same driver, watched by this.
+    #[must_use]
+    pub fn watched_by(mut self, watch: Watch) -> Self {
+        self.watch = watch;
+        self
+    }
+
+    /// Who works.
+    #[must_use]
+    pub fn crew(&self) -> &Arc<Crew> {
+        &self.crew
+    }
+
+    /// Drives a new run to its end, or until it is stopped after a step; then it has none.
     ///
     /// # Errors
     /// If the journal cannot be written. The run can be taken up again later.
-    pub async fn drive(&mut self, run: &mut Run) -> Result<(), DriveError> {
+    pub async fn start(&self, new: NewTask) -> Result<Run, DriveError> {
+        let lead = self.crew.lead();
+        let started = Event::Started {
+            run: self.durable.new_id()?,
+            agent: Box::new(lead.agent.clone()),
+            agents: self.crew.declarations(),
+            assembly: new.assembly,
+            parent: None,
+            task: new.task,
+            settings: new.settings,
+            at: self.durable.now(),
+        };
+        self.begin(new.task_id, started).await
+    }
+
+    /// Drives a run that was begun before, as [`Driver::start`] does. One that has ended is only read
+    /// back.
+    ///
+    /// # Errors
+    /// If there is no such run, somebody else is at it, or the journal cannot be used.
+    pub async fn resume(&self, run: &RunId) -> Result<Run, DriveError> {
+        let taken = self.durable.take_over(run).await?;
+        let taken = taken.ok_or_else(|| DriveError::NoSuchRun(run.clone()))?;
+        self.go_on(taken).await
+    }
+
+    async fn begin(&self, task_id: Option<String>, started: Event) -> Result<Run, DriveError> {
+        let (started, journal) = self.durable.start(task_id, started).await?;
+        let run = Run::fold([&started])?;
+        (self.watch)(run.id(), Progress::Event(&started));
+        self.drive(run, journal).await
+    }
+
+    async fn go_on(&self, taken: TakenOver) -> Result<Run, DriveError> {
+        let run = Run::fold(&taken.events)?;
+        match taken.journal {
+            Some(journal) => self.drive(run, journal).await,
+            None => Ok(run),
+        }
+    }
+
+    async fn drive(&self, run: Run, journal: Box<dyn Journal>) -> Result<Run, DriveError> {
+        let worker = self
+            .crew
+            .get(run.agent().name())
+            .ok_or_else(|| DriveError::NoSuchWorker(run.agent().name().clone()))?;
+        let mut drive = Drive {
+            driver: self,
+            worker,
+            run,
+            journal,
+        };
+        drive.to_the_end().await?;
+        let Drive { run, .. } = drive;
+        (self.watch)(run.id(), Progress::Done(&run));
+        Ok(run)
+    }
+}
+
+/// One run in the hands of a driver.
+struct Drive<'d> {
+    driver: &'d Driver,
+    worker: &'d Worker,
+    run: Run,
+    journal: Box<dyn Journal>,
+}
+
+impl Drive<'_> {
+    async fn to_the_end(&mut self) -> Result<(), DriveError> {
         loop {
-            let next = run.next();
-            if !matches!(next, Next::Done(_)) && self.is_stopped() {
-                let at = self.journal.now();
-                self.happen(run, Event::Cancelled { at }, Durability::Synced)
-                    .await?;
-                continue;
+            let next = self.run.next();
+            if !matches!(next, Next::Done(_)) {
+                if self.driver.stop.at_once.is_cancelled() {
+                    let at = self.driver.durable.now();
+                    self.happen(Event::Cancelled { at }, Durability::Relaxed)
+                        .await?;
+                    continue;
+                }
+                if self.driver.stop.after_step.is_cancelled() {
+                    return Ok(());
+                }
             }
             match next {
-                Next::CallModel(request) => self.ask_model(run, &request).await?,
-                Next::RunCalls(calls) => self.run_calls(run, &calls).await?,
+                Next::CallModel(request) => self.ask_model(&request).await?,
+                Next::RunCalls(calls) => self.run_calls(&calls).await?,
                 Next::Done(end) => {
                     self.journal.end(&end).await?;
                     return Ok(());
@@ -89,38 +206,30 @@ impl Driver<'_> {
         }
     }
 
-    fn is_stopped(&self) -> bool {
-        self.stop.after_step.is_cancelled() || self.stop.at_once.is_cancelled()
-    }
-
-    /// Lets an event happen and keeps it. An event that does not fit never reaches the journal; if
-    /// the journal fails, the run in memory is ahead of it and must not be used any more, which is
-    /// why every caller gives up on an error.
-    async fn happen(
-        &mut self,
-        run: &mut Run,
-        event: Event,
-        durability: Durability,
-    ) -> Result<(), DriveError> {
-        run.apply(&event)?;
+    /// Lets an event happen and keeps it, both without secrets. An event that does not fit never
+    /// reaches the journal; if the journal fails, the run in memory is ahead of it and must not be
+    /// used any more, which is why every caller gives up on an error.
+    async fn happen(&mut self, event: Event, durability: Durability) -> Result<(), DriveError> {
+        let event = self.journal.redacted(event)?;
+        self.run.apply(event.event())?;
         self.journal.append(&event, durability).await?;
-        (self.watch)(Progress::Event(&event));
+        (self.driver.watch)(self.run.id(), Progress::Event(event.event()));
         Ok(())
     }
 
-    async fn ask_model(&mut self, run: &mut Run, request: &ModelRequest) -> Result<(), DriveError> {
-        let turn = run.current_turn();
-        let cancel = self.stop.at_once.child_token();
+    async fn ask_model(&mut self, request: &ModelRequest) -> Result<(), DriveError> {
+        let turn = self.run.current_turn();
+        let cancel = self.driver.stop.at_once.child_token();
         let answer = {
-            let watch = &mut *self.watch;
-            let mut events = |event: ModelEvent| watch(Progress::Model(&event));
-            let answer = self.model.answer(request, &cancel, &mut events);
-            match run.time_left(self.journal.now()) {
+            let (watch, id) = (&self.driver.watch, self.run.id());
+            let mut events = |event: ModelEvent| watch(id, Progress::Model(&event));
+            let answer = self.worker.model.answer(request, &cancel, &mut events);
+            match self.run.time_left(self.driver.durable.now()) {
                 None => Some(answer.await),
                 Some(left) => tokio::time::timeout(left, answer).await.ok(),
             }
         };
-        let at = self.journal.now();
+        let at = self.driver.durable.now();
         let event = match answer {
             None => Event::TimePassed { at },
             Some(Ok(answer)) => Event::ModelAnswered { turn, answer, at },
@@ -132,112 +241,8 @@ impl Driver<'_> {
                 at,
             },
         };
-        self.happen(run, event, Durability::Synced).await
-    }
-
-    /// Brings calls to their end, all at the same time.
-    async fn run_calls(&mut self, run: &mut Run, calls: &[CallId]) -> Result<(), DriveError> {
-        let cancel = self.stop.at_once.child_token();
-        let mut running = FuturesUnordered::new();
-        for call in calls {
-            if !self.may_run(run, call).await? {
-                continue;
-            }
-            let permit = run.permit(call)?;
-            let Some(tool) = self.tools.get(permit.tool().as_str()).cloned() else {
-                let failure = Failure::new(
-                    ErrorCategory::UnknownTool,
-                    Effect::None,
-                    format!("the tool `{}` is bound to no implementation", permit.tool()),
-                );
-                self.end_call(run, call, CallEnd::Error(failure)).await?;
-                continue;
-            };
-            let options = DispatchOptions {
-                cancel: cancel.clone(),
-                ..DispatchOptions::default()
-            };
-            let call = call.clone();
-            running.push(async move { (call, dispatch(&tool, permit, options).await) });
-        }
-        while !running.is_empty() {
-            let left = run.time_left(self.journal.now()).unwrap_or(Duration::MAX);
-            match tokio::time::timeout(left, running.next()).await {
-                Ok(Some((call, end))) => self.end_call(run, &call, end).await?,
-                Ok(None) => break,
-                Err(_) => {
-                    let at = self.journal.now();
-                    cancel.cancel();
-                    if run.end().is_none() {
-                        self.happen(run, Event::TimePassed { at }, Durability::Relaxed)
-                            .await?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn end_call(
-        &mut self,
-        run: &mut Run,
-        call: &CallId,
-        end: CallEnd,
-    ) -> Result<(), DriveError> {
-        let event = Event::CallEnded {
-            call: call.clone(),
-            end,
-            at: self.journal.now(),
-        };
-        self.happen(run, event, Durability::Relaxed).await
-    }
-
-    /// Takes a call through the gate and writes down that it starts. Whether it may run now.
-    async fn may_run(&mut self, run: &mut Run, call: &CallId) -> Result<bool, DriveError> {
-        let (record, decision) = run.call(call)?;
-        let state = record.state();
-        let risk = run.risk(record.tool_name().as_str());
-        let is_idempotent = run
-            .agent()
-            .tool(record.tool_name().as_str())
-            .and_then(|tool| tool.attributes().idempotent)
-            .unwrap_or(false);
-        if state == CallState::Running {
-            // An earlier process wrote that the call starts and died before it wrote how it ended.
-            if risk == RiskLevel::Reversible || (is_idempotent && risk != RiskLevel::Irreversible) {
-                return Ok(true);
-            }
-            let failure = Failure::new(
-                ErrorCategory::Internal,
-                Effect::Unknown,
-                "the process died while the call was under way; nobody knows whether it had an effect",
-            );
-            self.end_call(run, call, CallEnd::Unknown(failure)).await?;
-            return Ok(false);
-        }
-        if decision.is_none() {
-            let decision = run.decide(call, &|_| true)?;
-            let event = Event::Decided {
-                call: call.clone(),
-                decision,
-                at: self.journal.now(),
-            };
-            self.happen(run, event, Durability::Relaxed).await?;
-        }
-        let (_, decision) = run.call(call)?;
-        if decision.is_none_or(|decision| decision.verdict() != Verdict::Allow) {
-            return Ok(false);
-        }
-        // Only what may have an effect must be known to have started, whatever happens.
-        let durability = match risk {
-            RiskLevel::Reversible => Durability::Relaxed,
-            RiskLevel::ReversibleWithDelay | RiskLevel::Irreversible => Durability::Synced,
-        };
-        let event = Event::CallStarted {
-            call: call.clone(),
-            at: self.journal.now(),
-        };
-        self.happen(run, event, durability).await?;
-        Ok(true)
+        // If it is lost in a crash, the model is asked again; what was done because of it is kept
+        // only after it.
+        self.happen(event, Durability::Relaxed).await
     }
 }

@@ -1,10 +1,19 @@
 //! Puts models, tools and the journal together: drives the run machine to its end.
 //!
-//! [`Driver`] does what the machine says is next, [`Journal`] keeps what happened. No HTTP server, no
-//! user interface.
+//! A [`Crew`] is who works: agents, each with its tools and its model. A [`Driver`] takes a task and
+//! does what the machine says is next; [`Durable`] is where it keeps what happened, so that another
+//! process can go on with it. No HTTP server, no user interface.
 
+mod crew;
 mod driver;
-mod journal;
+mod durable;
+mod memory;
+mod progress;
+mod stored;
 
-pub use driver::{DriveError, Driver, Progress, Stop};
-pub use journal::{Journal, JournalError, JournalFuture, MemoryJournal, StoredJournal, now};
+pub use crew::{Crew, CrewError, Worker};
+pub use driver::{DriveError, Driver, NewTask, Stop};
+pub use durable::{Durable, DurableError, DurableFuture, Journal, TakenOver, now};
+pub use memory::InMemory;
+pub use progress::{Progress, Watch, frames, watch_nothing};
+pub use stored::{Stored, Who};

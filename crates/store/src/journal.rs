@@ -8,7 +8,7 @@ use windlass_spec::RunId;
 
 use crate::error::Error;
 use crate::lease::RunLease;
-use crate::redact::Redactor;
+use crate::redact::{RedactedEvent, Redactor};
 use crate::writer::{Health, Work, Writer};
 
 /// Whether to wait for the disk.
@@ -21,6 +21,9 @@ pub enum Durability {
     /// it together with all that came after.
     Relaxed,
 }
+
+/// Told when something is on the disk, or why it is not.
+pub type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
 /// The journal of a run that is owned here. Dropping it waits for what is still on its way and gives
 /// the run up.
@@ -75,6 +78,14 @@ impl RunJournal {
         &self.lease
     }
 
+    /// An event without secrets, as [`RunJournal::append_redacted`] takes it.
+    ///
+    /// # Errors
+    /// If it would not be an event without the secret.
+    pub fn redacted(&self, event: Event) -> Result<RedactedEvent, Error> {
+        self.redactor.event(event)
+    }
+
     /// Appends an event and says which number it has. The first of a run is 1.
     ///
     /// # Errors
@@ -82,23 +93,50 @@ impl RunJournal {
     /// failed once stores nothing more, because an event without the ones before it means nothing;
     /// the run can be taken over again when the cause is gone.
     pub fn append(&self, event: &Event, durability: Durability) -> Result<u64, Error> {
-        let payload = self.redactor.event_json(event)?;
-        let at = event.at().as_microseconds();
-        let (run, epoch) = (self.lease.run().clone(), self.lease.epoch());
-        let seq = self.send(durability, |seq| {
-            Box::new(move |connection| {
-                let row = Row {
-                    run: &run,
-                    epoch,
-                    seq,
-                    at,
-                    payload: &payload,
-                };
-                insert(connection, &row)?;
-                Ok(seq)
-            })
-        })?;
+        let event = self.redacted(event.clone())?;
+        let seq = self.send(durability, |seq| self.insertion(&event, seq))?;
         u64::try_from(seq).map_err(|error| Error::unreadable("the number of an event", error))
+    }
+
+    /// Appends an event and does not wait; `done` is told when it is on the disk, on a thread that
+    /// must not be held up. Without `done`, a failure shows with the next event.
+    ///
+    /// # Errors
+    /// If an earlier event could not be stored.
+    pub fn append_redacted(&self, event: &RedactedEvent, done: Option<Done>) -> Result<(), Error> {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        self.health.check()?;
+        let seq = progress.next;
+        let work = self.insertion(event, seq);
+        match done {
+            None => self.writer.send_and_forget(work, &self.health)?,
+            Some(done) => {
+                let reply = Box::new(|answer: Result<i64, Error>| done(answer.map(drop)));
+                self.writer.send_then(work, &self.health, reply)?;
+            }
+        }
+        *progress = Progress {
+            next: seq + 1,
+            is_behind: true,
+        };
+        Ok(())
+    }
+
+    fn insertion(&self, event: &RedactedEvent, seq: i64) -> Work {
+        let payload = event.payload().to_owned();
+        let at = event.event().at().as_microseconds();
+        let (run, epoch) = (self.lease.run().clone(), self.lease.epoch());
+        Box::new(move |connection| {
+            let row = Row {
+                run: &run,
+                epoch,
+                seq,
+                at,
+                payload: &payload,
+            };
+            insert(connection, &row)?;
+            Ok(seq)
+        })
     }
 
     /// Waits until everything appended so far is on the disk.
@@ -138,6 +176,11 @@ impl RunJournal {
             }
         });
         self.writer.send(work, Some(&self.health))?.wait()?;
+        // What came before it is on the disk with it.
+        self.progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_behind = false;
         if state == "ended" {
             self.lease.remove_file();
         }

@@ -19,9 +19,9 @@ mod writer;
 
 pub use conversation::StoredConversation;
 pub use error::Error;
-pub use journal::{Durability, RunJournal};
+pub use journal::{Done, Durability, RunJournal};
 pub use lease::RunLease;
 pub use purge::{DEFAULT_RETENTION, Kept, KeptBecause, Purged, PurgedRun};
 pub use read::{RunFilter, RunState, RunSummary, Tombstone};
-pub use redact::Redactor;
+pub use redact::{RedactedEvent, Redactor};
 pub use store::{NewRun, Options, Store};

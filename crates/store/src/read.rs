@@ -43,6 +43,8 @@ pub struct RunFilter {
     pub agent: Option<String>,
     /// Only those that stand there.
     pub state: Option<RunState>,
+    /// Only those of the task of that id.
+    pub task_id: Option<String>,
 }
 
 /// What a list says of a run.
@@ -149,11 +151,13 @@ impl Store {
             let mut select = connection.prepare_cached(&format!(
                 "{SUMMARY} WHERE (:agent IS NULL OR agent = :agent)
                      AND (:state IS NULL OR state = :state)
+                     AND (:task_id IS NULL OR task_id = :task_id)
                  ORDER BY started_at DESC, run DESC LIMIT :limit"
             ))?;
             let mut rows = select.query(named_params! {
                 ":agent": filter.agent,
                 ":state": filter.state.map(RunState::as_str),
+                ":task_id": filter.task_id,
                 // A negative limit is none.
                 ":limit": filter.limit.map_or(-1, i64::from),
             })?;

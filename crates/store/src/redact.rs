@@ -65,19 +65,18 @@ impl Redactor {
         text
     }
 
-    /// The event as it is stored. A run that is to be the same when its journal is folded again
-    /// must take this event rather than the one it was made from.
+    /// The event as it is stored.
     ///
     /// # Errors
     /// If it would not be an event without the secret.
-    pub fn event(&self, event: &Event) -> Result<Event, Error> {
-        let text = self.json(event, &STRUCTURE)?;
-        serde_json::from_str(&text).map_err(|_| Error::SecretInStructure)
-    }
-
-    /// The event's JSON without secrets.
-    pub(crate) fn event_json(&self, event: &Event) -> Result<String, Error> {
-        self.json(event, &STRUCTURE)
+    pub fn event(&self, event: Event) -> Result<RedactedEvent, Error> {
+        let payload = serde_json::to_string(&event).map_err(unreadable)?;
+        if !self.occurs_in(&payload) {
+            return Ok(RedactedEvent { event, payload });
+        }
+        let payload = self.json(&event, &STRUCTURE)?;
+        let event = serde_json::from_str(&payload).map_err(|_| Error::SecretInStructure)?;
+        Ok(RedactedEvent { event, payload })
     }
 
     /// The JSON of a value without secrets, except in the fields named `structure`. It reads back as
@@ -86,7 +85,6 @@ impl Redactor {
     where
         T: Serialize + DeserializeOwned,
     {
-        let unreadable = |error| Error::unreadable("what is to be stored", error);
         let text = serde_json::to_string(value).map_err(unreadable)?;
         if !self.occurs_in(&text) {
             return Ok(text);
@@ -151,6 +149,37 @@ impl Redactor {
             Value::Null | Value::Bool(_) | Value::Number(_) => value,
         }
     }
+}
+
+/// An event without secrets. A run that is to be the same when its journal is folded again must take
+/// this event rather than the one it was made from.
+#[derive(Debug, Clone)]
+pub struct RedactedEvent {
+    event: Event,
+    payload: String,
+}
+
+impl RedactedEvent {
+    /// The event.
+    #[must_use]
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// The event, taken out.
+    #[must_use]
+    pub fn into_event(self) -> Event {
+        self.event
+    }
+
+    /// Its JSON.
+    pub(crate) fn payload(&self) -> &str {
+        &self.payload
+    }
+}
+
+fn unreadable(error: serde_json::Error) -> Error {
+    Error::unreadable("what is to be stored", error)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::journal::{Durability, Row, RunJournal, insert};
 use crate::lease::RunLease;
 use crate::read;
-use crate::redact::Redactor;
+use crate::redact::{RedactedEvent, Redactor};
 use crate::writer::{Work, Writer};
 
 /// How much of a task is kept for lists.
@@ -101,14 +101,14 @@ impl Store {
         started: &Event,
         durability: Durability,
     ) -> Result<RunJournal, Error> {
-        let started = self.redactor.event(started)?;
+        let started = self.redactor.event(started.clone())?;
         let Event::Started {
             run,
             agent,
             task,
             at,
             ..
-        } = &started
+        } = started.event()
         else {
             return Err(Error::NotStarted);
         };
@@ -121,7 +121,7 @@ impl Store {
             return Err(Error::RunExists(run.clone()));
         }
         let lease = RunLease::take(&self.locks, run, FIRST_EPOCH)?;
-        let payload = self.redactor.event_json(&started)?;
+        let payload = started.payload().to_owned();
         let excerpt: String = task.description.chars().take(TASK_EXCERPT).collect();
         let task_id = new.task_id.map(|id| self.redactor.text(&id));
         let (run, agent, at) = (run.clone(), agent.name().to_string(), at.as_microseconds());
@@ -194,6 +194,14 @@ impl Store {
             .readers
             .read(|connection| read::last_sequence_number(connection, run))?;
         Ok(self.journal(lease, last + 1))
+    }
+
+    /// An event without secrets, as it is stored.
+    ///
+    /// # Errors
+    /// If it would not be an event without the secret.
+    pub fn redacted(&self, event: Event) -> Result<RedactedEvent, Error> {
+        self.redactor.event(event)
     }
 
     fn journal(&self, lease: RunLease, next: i64) -> RunJournal {

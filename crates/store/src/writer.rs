@@ -18,6 +18,9 @@ pub(crate) type Work = Box<dyn FnMut(&Connection) -> Result<i64, Error> + Send>;
 
 type Answer = Result<i64, Error>;
 
+/// Told what came of something. It is called on the writing thread and must not wait.
+pub(crate) type Reply = Box<dyn FnOnce(Answer) + Send>;
+
 /// Whether everything a journal was given has been stored so far. Events that are not waited for
 /// fail after they were acknowledged; this is how whoever sends the next one learns of it.
 pub(crate) struct Health {
@@ -49,7 +52,7 @@ impl Health {
 struct Request {
     work: Work,
     health: Option<Arc<Health>>,
-    reply: Option<SyncSender<Answer>>,
+    reply: Option<Reply>,
 }
 
 impl Request {
@@ -68,8 +71,7 @@ impl Request {
             let _ = health.failure.set(error.clone());
         }
         if let Some(reply) = self.reply {
-            // Whoever asked may have gone; the work is done all the same.
-            let _ = reply.send(answer);
+            reply(answer);
         }
     }
 }
@@ -99,13 +101,28 @@ impl Writer {
 
     /// Sends something to be done. The caller may wait for it, and should if it has no `health`.
     pub(crate) fn send(&self, work: Work, health: Option<&Arc<Health>>) -> Result<Pending, Error> {
-        let (reply, answer) = sync_channel(1);
+        let (sender, answer) = sync_channel(1);
         self.submit(Request {
             work,
             health: health.cloned(),
-            reply: Some(reply),
+            // Whoever asked may have gone; the work is done all the same.
+            reply: Some(Box::new(move |answer| drop(sender.send(answer)))),
         })?;
         Ok(Pending(answer))
+    }
+
+    /// Sends something to be done; `reply` is told when it is on the disk.
+    pub(crate) fn send_then(
+        &self,
+        work: Work,
+        health: &Arc<Health>,
+        reply: Reply,
+    ) -> Result<(), Error> {
+        self.submit(Request {
+            work,
+            health: Some(Arc::clone(health)),
+            reply: Some(reply),
+        })
     }
 
     /// Sends something nobody waits for. If it fails, `health` tells.

@@ -1,13 +1,18 @@
 //! The command line: what was typed becomes one call of one command.
 
 mod arguments;
+mod batch;
 mod bind;
 mod check;
+mod crew;
 mod data;
 mod format;
+mod interrupt;
 mod libraries;
+mod live;
 mod report;
 mod run;
+mod runs;
 mod schema;
 mod source;
 mod terminal;
@@ -56,6 +61,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         Command::Schema(command) => schema::run(&command, &reporter),
         Command::Bind(command) => bind::run(&command, &reporter),
         Command::Run(command) => run::run(&command, &reporter),
+        Command::Runs(command) => runs::run(&command),
         Command::Trace(command) => trace::run(&command),
     }
 }

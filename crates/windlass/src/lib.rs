@@ -1,9 +1,9 @@
 //! Windlass: a runtime for tool-calling agents.
 //!
-//! Agents and their tools are declared as typed text and bound late to implementations:
+//! Agents and their tools are declared as typed text, bound late to implementations, and run:
 //!
 //! ```
-//! use windlass::{BindingMode, ToolLibrary, bind, tool};
+//! use windlass::{Agent, ScriptedModel, ToolLibrary, tool};
 //!
 //! /// Returns a friendly greeting message for the given name
 //! #[tool(name = "sayHello")]
@@ -11,34 +11,47 @@
 //!     format!("Hello, {name}! Nice to meet you.")
 //! }
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let reading = windlass::read(r#"
-//!     [greeter:Agent {instruction: "Greet people.", model: "OpenAI/gpt-4o-mini"} |
-//!       [sayHello:Tool {description: "Returns a friendly greeting message for the given name"} |
-//!         (name::Text)==>(::Text)]]
-//! "#);
-//! let file = reading.file.ok_or("the text has errors")?;
-//! let library = ToolLibrary::new("mine").with(say_hello_tool()?);
-//! let bound = bind(&file.agents()[0], &library, BindingMode::Exact).map_err(|failures| {
-//!     failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-//! })?;
-//! assert_eq!(bound.len(), 1);
-//! # Ok(())
-//! # }
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
+//!     let library = ToolLibrary::new("mine").with(say_hello_tool()?);
+//!     let done = Agent::from_file("examples/hello.gram")?
+//!         .run_with(&library, "Greet Ada.")
+//!         // Without this line the agent asks the model its file declares.
+//!         .model(ScriptedModel::from_file("examples/hello.answers.jsonl")?)
+//!         .await?;
+//!     assert_eq!(done.answer(), "Hello, Ada! Nice to meet you.");
+//!     Ok(())
+//! }
 //! ```
 //!
-//! This crate only re-exports; the parts are in `windlass-gram` (the notation), `windlass-spec`
-//! (agents, tools, signatures) and `windlass-tools` (libraries and binding).
+//! [`Agent`] is the shortest way; [`Work::stream`] tells what happens meanwhile. This crate adds
+//! nothing else of its own; the parts are in `windlass-gram` (the notation), `windlass-spec` (agents,
+//! tools, records), `windlass-core` (the run machine and the gate), `windlass-model`,
+//! `windlass-tools`, `windlass-store` and `windlass-runtime`.
 
+mod agent;
+mod work;
+
+pub use agent::{Agent, Error};
+pub use windlass_core::run::{Event, Run, RunEnd, Settings};
 pub use windlass_gram as gram;
+pub use windlass_model::{
+    Dialect, HostedModel, HostedSettings, ModelClient, ModelError, RecordingModel, ReplayModel,
+    ScriptedModel,
+};
+pub use windlass_runtime::{Crew, Driver, Durable, InMemory, NewTask, Stop, Stored, Worker};
+pub use windlass_spec as spec;
 pub use windlass_spec::{
-    Agent, AgentFile, AgentName, Model, NonEmptyText, Provider, Reading, RiskLevel, Signature,
-    ToolAttributes, ToolName, ToolSpecification, Type, read, write, write_agent,
+    AgentFile, AgentName, AgentResponse, Message, Model, NonEmptyText, Provider, Reading,
+    RiskLevel, Signature, TaskInput, TaskOutput, ToolAttributes, ToolName, ToolResponse,
+    ToolSpecification, Type, read, write, write_agent,
 };
 pub use windlass_tools::{
     BindingFailure, BindingMode, BoundTool, BoundTools, Tool, ToolBuildError, ToolError,
     ToolLibrary, ToolType, bind, builtin_libraries, builtin_library, tool,
 };
+pub use work::{Completed, Update, Updates, Work};
 
 #[doc(hidden)]
 pub use windlass_tools::__private;

@@ -21,11 +21,7 @@ const SUGGESTIONS: usize = 3;
 
 impl Run {
     pub(super) fn take_answer(&mut self, answer: ModelAnswer, at: Timestamp) {
-        self.usage.input_tokens += answer.usage.input_tokens;
-        self.usage.output_tokens += answer.usage.output_tokens;
-        if let Some(cost) = answer.usage.microdollars {
-            self.usage.microdollars = Some(self.usage.microdollars.unwrap_or(0) + cost);
-        }
+        self.usage += answer.usage;
         let turn = self.current_turn();
         let mut state = TurnState {
             turn,
@@ -122,7 +118,7 @@ impl Run {
             Some(available) => available.iter().any(|tool| tool == name),
             None => true,
         };
-        self.agent.tool(name).filter(|_| is_available).cloned()
+        self.specification(name).filter(|_| is_available).cloned()
     }
 
     fn unknown_tool(&self, name: &str) -> Mistake {
@@ -193,8 +189,7 @@ impl Run {
     /// How reversible a tool's calls are. What is not declared is taken for irreversible.
     #[must_use]
     pub fn risk(&self, tool: &str) -> RiskLevel {
-        self.agent
-            .tool(tool)
+        self.specification(tool)
             .and_then(|tool| tool.attributes().risk)
             .unwrap_or(RiskLevel::Irreversible)
     }

@@ -2,12 +2,12 @@
 //! stay readable, because old journals are folded again.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use windlass_spec::{Agent, CallId, Failure, RunId, Timestamp, Turn};
 
 use super::settings::Settings;
 use crate::gate::Decision;
-use crate::model::{ChatMessage, ModelAnswer, ModelErrorKind};
+use crate::model::{ChatMessage, ModelAnswer, ModelErrorKind, Usage};
 
 /// What a run is asked to do.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct Task {
     /// What worked before for tasks like this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strategies: Vec<String>,
+    /// The field of work, by which strategies are found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
     /// The tools of the agent that may be used; all of them if it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_tools: Option<Vec<String>>,
@@ -35,6 +38,16 @@ pub enum Event {
         run: RunId,
         /// Who does it, as declared at that time.
         agent: Box<Agent>,
+        /// The agents it may hand work to, directly or through each other.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        agents: Vec<Agent>,
+        /// How the agents were put to work, for whoever takes the run up again. The run itself does
+        /// not look at it.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        assembly: Map<String, Value>,
+        /// The call of another run that this one works for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<CallId>,
         /// What is to be done.
         task: Task,
         /// Its limits.
@@ -84,6 +97,9 @@ pub enum Event {
         call: CallId,
         /// How.
         end: CallEnd,
+        /// What models cost in it: a sub-agent asks its own.
+        #[serde(default, skip_serializing_if = "Usage::is_zero")]
+        usage: Usage,
         /// When.
         at: Timestamp,
     },

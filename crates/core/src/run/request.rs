@@ -18,7 +18,7 @@ Work step by step: think, call a tool, look at what it returns, and go on. When 
 `finish` alone, with your answer, your reasoning, and your confidence from 0 to 1.";
 
 impl Run {
-    /// The tools of the agent that this run may use.
+    /// What this run may use: the agent's tools, and its sub-agents as if they were tools.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<ToolSpecification>> {
         let available = self.task.available_tools.as_ref();
@@ -28,6 +28,7 @@ impl Run {
         self.agent
             .tools()
             .iter()
+            .chain(&self.sub_agents)
             .filter(is_available)
             .cloned()
             .collect()
@@ -88,6 +89,12 @@ impl Run {
         let mut text = self.agent.instruction().trim().to_owned();
         text.push_str("\n\n");
         text.push_str(HOW_TO_WORK);
+        if !self.agent.flow().is_empty() {
+            text.push_str("\n\nThe order of the work:");
+            for step in self.agent.flow() {
+                let _ = write!(text, "\n- `{}`, then `{}`", step.from, step.to);
+            }
+        }
         if !self.task.strategies.is_empty() {
             text.push_str("\n\nWhat worked before for tasks like this:");
             for strategy in &self.task.strategies {

@@ -1,11 +1,13 @@
 //! The state of a run and how events change it.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use windlass_spec::{
-    Agent, CallChange, CallId, CallRecord, CallState, ErrorCategory, RunId, Timestamp, Turn,
+    Agent, CallChange, CallId, CallRecord, CallState, ErrorCategory, RunId, Timestamp,
+    ToolSpecification, Turn,
 };
 
 use super::answer::Answer;
@@ -13,6 +15,7 @@ use super::event::{CallEnd, Event, Task};
 use super::mistake::{Mistake, MistakeKind};
 use super::outcome::{FoldError, Next, PermitError, RunEnd};
 use super::settings::{Budget, Settings};
+use super::sub_agent;
 use crate::gate::{self, Decision, GateContext, Permit, Verdict};
 use crate::model::{ModelAnswer, ModelErrorKind, Usage};
 
@@ -24,6 +27,12 @@ const MAX_SHORTENINGS: u32 = 3;
 pub struct Run {
     pub(super) id: RunId,
     pub(super) agent: Agent,
+    /// All agents that may take part, besides the run's own.
+    pub(super) agents: Vec<Agent>,
+    /// The agent's sub-agents, as what they are to a model: tools that take a task.
+    pub(super) sub_agents: Vec<Arc<ToolSpecification>>,
+    pub(super) assembly: Map<String, Value>,
+    parent: Option<CallId>,
     pub(super) task: Task,
     pub(super) settings: Settings,
     pub(super) started_at: Timestamp,
@@ -104,6 +113,9 @@ impl Run {
         let Some(Event::Started {
             run,
             agent,
+            agents,
+            assembly,
+            parent,
             task,
             settings,
             at,
@@ -113,7 +125,11 @@ impl Run {
         };
         let mut state = Self {
             id: run.clone(),
+            sub_agents: sub_agent::specifications(agent, agents),
             agent: (**agent).clone(),
+            agents: agents.clone(),
+            assembly: assembly.clone(),
+            parent: parent.clone(),
             task: task.clone(),
             settings: settings.clone(),
             started_at: *at,
@@ -162,7 +178,12 @@ impl Run {
                 }
                 self.advance(call, CallChange::Start, *at)?;
             }
-            Event::CallEnded { call, end, at } => {
+            Event::CallEnded {
+                call,
+                end,
+                usage,
+                at,
+            } => {
                 let change = match end.clone() {
                     CallEnd::Success(result) => CallChange::Succeed(result),
                     CallEnd::Error(failure) => CallChange::Fail(failure),
@@ -171,6 +192,7 @@ impl Run {
                     CallEnd::Unknown(failure) => CallChange::LoseTrack(failure),
                 };
                 self.advance(call, change, *at)?;
+                self.usage += *usage;
             }
             Event::Cancelled { .. } => {
                 if self.end.is_some() {
@@ -213,7 +235,10 @@ impl Run {
     ) -> Result<Decision, FoldError> {
         let (record, _) = self.call(call)?;
         let context = GateContext {
-            agent: &self.agent,
+            agent: self.agent.name(),
+            specification: self
+                .specification(record.tool_name().as_str())
+                .map(Arc::as_ref),
             is_enabled,
             calls_allowed: self.calls_allowed(),
             max_calls: self.settings.max_calls,
@@ -240,7 +265,7 @@ impl Run {
         if !self.permitted.insert(call.clone()) {
             return Err(PermitError::Given(call.clone()));
         }
-        let arguments = match self.agent.tool(tool.as_str()) {
+        let arguments = match self.specification(tool.as_str()) {
             Some(specification) => specification.signature().with_defaults(&arguments),
             None => arguments,
         };
@@ -292,6 +317,45 @@ impl Run {
     #[must_use]
     pub fn agent(&self) -> &Agent {
         &self.agent
+    }
+
+    /// All agents that may take part, besides its own.
+    #[must_use]
+    pub fn agents(&self) -> &[Agent] {
+        &self.agents
+    }
+
+    /// How the agents were put to work.
+    #[must_use]
+    pub fn assembly(&self) -> &Map<String, Value> {
+        &self.assembly
+    }
+
+    /// The call of another run that this one works for.
+    #[must_use]
+    pub fn parent(&self) -> Option<&CallId> {
+        self.parent.as_ref()
+    }
+
+    /// What it is asked to do.
+    #[must_use]
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// Its limits.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What is declared of a tool of the agent, or of a sub-agent as a model sees it.
+    #[must_use]
+    pub fn specification(&self, name: &str) -> Option<&Arc<ToolSpecification>> {
+        let mut sub_agents = self.sub_agents.iter();
+        self.agent
+            .tool(name)
+            .or_else(|| sub_agents.find(|agent| agent.name().as_str() == name))
     }
 
     /// The turns so far.

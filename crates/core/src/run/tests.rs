@@ -48,6 +48,9 @@ impl Driven {
         let started = Event::Started {
             run: RunId::new("r1").unwrap(),
             agent: Box::new(agent()),
+            agents: Vec::new(),
+            assembly: serde_json::Map::new(),
+            parent: None,
             task,
             settings,
             at: at(0),
@@ -103,7 +106,12 @@ impl Driven {
                     let permit = self.run.permit(&call).unwrap();
                     let end = tool(permit.tool().as_str(), permit.arguments());
                     let at = self.now();
-                    self.happen(Event::CallEnded { call, end, at });
+                    self.happen(Event::CallEnded {
+                        call,
+                        end,
+                        usage: Usage::default(),
+                        at,
+                    });
                 }
             }
         }
@@ -192,6 +200,7 @@ fn the_request_a_model_sees() {
                 content: "Hello.".to_owned(),
             }],
             strategies: vec!["Search first.".to_owned()],
+            domain: None,
             available_tools: Some(vec!["search".to_owned()]),
         },
         Settings::default(),
@@ -246,6 +255,7 @@ fn reversible_calls_run_together_and_irreversible_ones_alone_and_in_order() {
             driven.happen(Event::CallEnded {
                 call,
                 end: CallEnd::Success(Value::Null),
+                usage: Usage::default(),
                 at,
             });
         }
@@ -672,6 +682,7 @@ fn a_cancelled_run_takes_no_more_answers_but_learns_how_its_calls_ended() {
     driven.happen(Event::CallEnded {
         call: calls[0].clone(),
         end: CallEnd::Cancelled(failure),
+        usage: Usage::default(),
         at: at(5),
     });
     assert_eq!(

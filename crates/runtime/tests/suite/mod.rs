@@ -1,96 +1,42 @@
-//! Whole runs: a scripted model, real tools, a journal in memory or on disk.
+//! Whole runs: a scripted model, real tools, runs kept in memory or on disk.
 
-use std::sync::Arc;
+mod children;
+mod support;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
-use windlass_core::run::{CallEnd, Event, Run, RunEnd, Settings, Task};
+use windlass_core::model::ModelAnswer;
+use windlass_core::run::{CallEnd, Event, Run, RunEnd, Settings};
 use windlass_model::ScriptedModel;
-use windlass_runtime::{Driver, Journal, MemoryJournal, Progress, Stop, StoredJournal, now};
-use windlass_spec::{Agent, CallState, RunId};
-use windlass_store::{Durability, NewRun, Store};
-use windlass_tools::{BindingMode, BoundTools, bind, hello};
+use windlass_runtime::{Driver, Durable as _, InMemory, Progress, Stop, Stored, Who, frames, now};
+use windlass_spec::{CallState, RunId, StreamFrame};
+use windlass_store::{Options, Redactor, Store};
 
-const AGENT: &str = r#"
-[greeter:Agent {instruction: "Greet people.", model: "OpenAI/gpt-4o-mini"} |
-  [sayHello:Tool {description: "Returns a friendly greeting message for the given name"} | (name::Text)==>(::Text)]]
-"#;
+use support::{call, crew, finish, greeting, new_task, started};
 
-fn agent() -> Agent {
-    windlass_spec::read(AGENT).file.unwrap().agents()[0].clone()
-}
-
-fn tools() -> BoundTools {
-    bind(&agent(), &hello::hello(), BindingMode::Exact).unwrap()
-}
-
-fn call(tool: &str, arguments: serde_json::Value) -> ModelAnswer {
-    ModelAnswer {
-        calls: vec![RequestedCall {
-            tool: tool.to_owned(),
-            arguments: RequestedArguments::Json(arguments),
-            confidence: Some(0.9),
-        }],
-        ..ModelAnswer::default()
+fn who() -> Who {
+    Who {
+        tenant: "local".to_owned(),
+        principal: "tester".to_owned(),
     }
-}
-
-fn finish(answer: &str) -> ModelAnswer {
-    call(
-        "finish",
-        json!({"answer": answer, "reasoning": "I greeted.", "confidence": 0.9}),
-    )
-}
-
-fn greeting() -> ScriptedModel {
-    ScriptedModel::answers([
-        call("sayHello", json!({"name": "Ada"})),
-        finish("Hello, Ada! Nice to meet you."),
-    ])
-}
-
-fn started(settings: Settings) -> Event {
-    Event::Started {
-        run: RunId::new("r1").unwrap(),
-        agent: Box::new(agent()),
-        task: Task {
-            description: "Greet Ada.".to_owned(),
-            ..Task::default()
-        },
-        settings,
-        at: now(),
-    }
-}
-
-async fn drive(
-    model: ScriptedModel,
-    journal: &mut dyn Journal,
-    run: &mut Run,
-    stop: Stop,
-) -> usize {
-    let tools = tools();
-    let mut seen = 0;
-    let mut watch =
-        |progress: Progress<'_>| seen += usize::from(matches!(progress, Progress::Event(_)));
-    let mut driver = Driver {
-        model: Arc::new(model),
-        tools: &tools,
-        journal,
-        stop,
-        watch: &mut watch,
-    };
-    driver.drive(run).await.unwrap();
-    seen
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_calls_its_tool_and_answers() {
-    let first = started(Settings::default());
-    let mut run = Run::fold([&first]).unwrap();
-    let mut journal = MemoryJournal {
-        events: vec![first],
-    };
-    let seen = drive(greeting(), &mut journal, &mut run, Stop::default()).await;
+    let kept = InMemory::default();
+    let seen = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&seen);
+    let driver = Driver::new(crew(greeting()), Arc::new(kept.clone())).watched_by(Arc::new(
+        move |_: &RunId, progress: Progress<'_>| {
+            count.fetch_add(
+                usize::from(matches!(progress, Progress::Event(_))),
+                Ordering::Relaxed,
+            );
+        },
+    ));
+    let run = driver.start(new_task("Greet Ada.")).await.unwrap();
     assert_eq!(run.end(), Some(&RunEnd::Completed));
     let response = run.response();
     assert_eq!(response.answer.as_str(), "Hello, Ada! Nice to meet you.");
@@ -98,88 +44,88 @@ async fn a_run_calls_its_tool_and_answers() {
         response.tool_calls[0].result(),
         Some(&json!("Hello, Ada! Nice to meet you."))
     );
-    assert_eq!(journal.events.len(), seen + 1);
-    let replayed = Run::fold(&journal.events).unwrap();
-    assert_eq!(replayed.response(), response);
+    let events = kept.events(run.id());
+    assert_eq!(events.len(), seen.load(Ordering::Relaxed));
+    assert_eq!(Run::fold(&events).unwrap().response(), response);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stored_run_reads_back_as_it_was() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path().join("windlass.db")).unwrap();
-    let first = started(Settings::default());
-    let mut run = Run::fold([&first]).unwrap();
-    let journal = store
-        .start(
-            NewRun {
-                tenant: "local".to_owned(),
-                principal: "tester".to_owned(),
-                task_id: None,
-            },
-            &first,
-            Durability::Synced,
-        )
-        .unwrap();
-    drive(
-        greeting(),
-        &mut StoredJournal::new(journal),
-        &mut run,
-        Stop::default(),
-    )
-    .await;
+    let store = Arc::new(Store::open(directory.path().join("windlass.db")).unwrap());
+    let stored = Stored::new(Arc::clone(&store), who());
+    let driver = Driver::new(crew(greeting()), Arc::new(stored));
+    let run = driver.start(new_task("Greet Ada.")).await.unwrap();
     let read = store.fold(run.id()).unwrap();
     assert_eq!(read.response(), run.response());
     assert_eq!(read.turns(), run.turns());
+    // Resuming what has ended does nothing and says what came of it.
+    let again = driver.resume(run.id()).await.unwrap();
+    assert_eq!(again.response(), run.response());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_and_its_journal_hold_the_same_without_the_secret() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options {
+        redactor: Redactor::new(["hunter2-hunter2"]),
+        ..Options::default()
+    };
+    let store = Store::open_with(directory.path().join("windlass.db"), options).unwrap();
+    let store = Arc::new(store);
+    let model = Arc::new(ScriptedModel::answers([
+        call("sayHello", json!({"name": "hunter2-hunter2"})),
+        finish("The word is hunter2-hunter2."),
+    ]));
+    let crew = support::crew_with(Arc::clone(&model) as _);
+    let driver = Driver::new(crew, Arc::new(Stored::new(Arc::clone(&store), who())));
+    let task = new_task("Greet hunter2-hunter2.");
+    let run = driver.start(task).await.unwrap();
+    assert_eq!(run.response().answer.as_str(), "The word is [redacted].");
+    let read = store.fold(run.id()).unwrap();
+    assert_eq!(read.turns(), run.turns());
+    let shown = format!("{:?}", model.requests());
+    assert!(shown.contains("[redacted]"), "{shown}");
+    assert!(!shown.contains("hunter2"), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_under_way_when_the_process_died_is_not_made_again() {
     // The tool declares no risk, so it counts as irreversible: its effect is unknown.
-    let first = started(Settings::default());
+    let kept = InMemory::default();
+    let first = started();
     let mut run = Run::fold([&first]).unwrap();
-    let mut events = vec![first];
-    let mut happen = |run: &mut Run, event: Event| {
-        run.apply(&event).unwrap();
-        events.push(event);
-    };
+    let (_, mut journal) = kept.start(None, first).await.unwrap();
     let turn = run.current_turn();
-    happen(
-        &mut run,
-        Event::ModelAnswered {
-            turn,
-            answer: call("sayHello", json!({"name": "Ada"})),
-            at: now(),
-        },
-    );
+    let mut events = vec![Event::ModelAnswered {
+        turn,
+        answer: call("sayHello", json!({"name": "Ada"})),
+        at: now(),
+    }];
+    run.apply(&events[0]).unwrap();
     let id = run.calls().next().unwrap().id().clone();
-    let decision = run.decide(&id, &|_| true).unwrap();
-    happen(
-        &mut run,
-        Event::Decided {
-            call: id.clone(),
-            decision,
-            at: now(),
-        },
-    );
-    happen(
-        &mut run,
-        Event::CallStarted {
-            call: id.clone(),
-            at: now(),
-        },
-    );
-    let mut resumed = Run::fold(&events).unwrap();
-    let mut journal = MemoryJournal { events };
-    drive(
-        ScriptedModel::answers([finish("I do not know.")]),
-        &mut journal,
-        &mut resumed,
-        Stop::default(),
-    )
-    .await;
+    events.push(Event::Decided {
+        call: id.clone(),
+        decision: run.decide(&id, &|_| true).unwrap(),
+        at: now(),
+    });
+    events.push(Event::CallStarted {
+        call: id.clone(),
+        at: now(),
+    });
+    for event in events {
+        let event = journal.redacted(event).unwrap();
+        journal
+            .append(&event, windlass_store::Durability::Synced)
+            .await
+            .unwrap();
+    }
+    let model = ScriptedModel::answers([finish("I do not know.")]);
+    let driver = Driver::new(crew(model), Arc::new(kept.clone()));
+    let resumed = driver.resume(run.id()).await.unwrap();
     assert_eq!(resumed.call(&id).unwrap().0.state(), CallState::Unknown);
     assert_eq!(resumed.end(), Some(&RunEnd::Completed));
-    let ends = journal.events.iter().filter(|event| {
+    let ends = kept.events(run.id()).into_iter().filter(|event| {
         matches!(
             event,
             Event::CallEnded {
@@ -192,31 +138,67 @@ async fn a_call_under_way_when_the_process_died_is_not_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_is_stopped_ends_as_cancelled_and_keeps_its_journal() {
-    let first = started(Settings::default());
-    let mut run = Run::fold([&first]).unwrap();
-    let mut journal = MemoryJournal {
-        events: vec![first],
-    };
+async fn a_run_stopped_after_a_step_is_taken_up_where_it_stopped() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Arc::new(Store::open(directory.path().join("windlass.db")).unwrap());
+    let stored = Stored::new(Arc::clone(&store), who());
     let stop = Stop::default();
-    stop.after_step.cancel();
-    drive(greeting(), &mut journal, &mut run, stop).await;
+    let after_step = stop.after_step.clone();
+    let model = ScriptedModel::function(move |_| {
+        after_step.cancel();
+        Ok(call("sayHello", json!({"name": "Ada"})))
+    });
+    let driver = Driver::new(crew(model), Arc::new(stored.clone())).stopped_by(stop);
+    let run = driver.start(new_task("Greet Ada.")).await.unwrap();
+    assert_eq!(run.end(), None);
+    // The model was asked, but nothing was done because of it.
+    assert_eq!(run.calls().next().unwrap().state(), CallState::Pending);
+    let model = ScriptedModel::answers([finish("Hello, Ada! Nice to meet you.")]);
+    let driver = Driver::new(crew(model), Arc::new(stored));
+    let resumed = driver.resume(run.id()).await.unwrap();
+    assert_eq!(resumed.end(), Some(&RunEnd::Completed));
+    assert_eq!(resumed.calls().count(), 1);
+    assert_eq!(resumed.calls().next().unwrap().state(), CallState::Success);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_stopped_at_once_ends_as_cancelled_and_keeps_its_journal() {
+    let kept = InMemory::default();
+    let stop = Stop::default();
+    stop.at_once.cancel();
+    let driver = Driver::new(crew(greeting()), Arc::new(kept.clone())).stopped_by(stop);
+    let run = driver.start(new_task("Greet Ada.")).await.unwrap();
     assert_eq!(run.end(), Some(&RunEnd::Cancelled));
-    assert_eq!(journal.events.len(), 2);
+    assert_eq!(kept.events(run.id()).len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_has_nothing_to_say_ends_the_run_as_failed() {
-    let first = started(Settings::default());
-    let mut run = Run::fold([&first]).unwrap();
-    let mut journal = MemoryJournal {
-        events: vec![first],
-    };
     let model = ScriptedModel::answers(std::iter::empty::<ModelAnswer>());
-    drive(model, &mut journal, &mut run, Stop::default()).await;
-    assert!(
-        matches!(run.end(), Some(RunEnd::Failed { .. })),
-        "{:?}",
-        run.end()
+    let driver = Driver::new(crew(model), Arc::new(InMemory::default()));
+    let run = driver.start(new_task("Greet Ada.")).await.unwrap();
+    let end = run.end();
+    assert!(matches!(end, Some(RunEnd::Failed { .. })), "{end:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn frames_tell_progress_then_the_answer_then_that_it_is_done() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&told);
+    let driver = Driver::new(crew(greeting()), Arc::new(InMemory::default())).watched_by(Arc::new(
+        move |_: &RunId, progress: Progress<'_>| {
+            let frames = frames(progress, &Settings::default());
+            listener.lock().unwrap().extend(frames);
+        },
+    ));
+    driver.start(new_task("Greet Ada.")).await.unwrap();
+    assert_eq!(
+        *told.lock().unwrap(),
+        [
+            StreamFrame::progress("sayHello", 1, 10).unwrap(),
+            StreamFrame::progress("finish", 2, 10).unwrap(),
+            StreamFrame::content("Hello, Ada! Nice to meet you."),
+            StreamFrame::Done,
+        ]
     );
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
+use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall, Usage};
 use windlass_core::run::{CallEnd, Event, Next, Run, Settings, Task};
 use windlass_spec::{Agent, CallState, Effect, ErrorCategory, Failure, RunId, Timestamp};
 use windlass_store::{Durability, NewRun, RunJournal, Store};
@@ -28,6 +28,9 @@ pub(crate) fn started(run: &str, task: &str) -> Event {
     Event::Started {
         run: id(run),
         agent: Box::new(agent()),
+        agents: Vec::new(),
+        assembly: serde_json::Map::new(),
+        parent: None,
         task: Task {
             description: task.to_owned(),
             ..Task::default()
@@ -93,6 +96,7 @@ pub(crate) fn next_event(run: &Run, second: i64, end: &CallEnd) -> Event {
                 (CallState::Running, _) => Event::CallEnded {
                     call,
                     end: end.clone(),
+                    usage: Usage::default(),
                     at: at(second),
                 },
                 (_, Some(_)) => Event::CallStarted {

@@ -44,6 +44,9 @@ pub(super) fn permit(specification: &Arc<ToolSpecification>, arguments: Value) -
     let mut run = Run::fold([&Event::Started {
         run: RunId::new("r1").unwrap(),
         agent: Box::new(agent([Arc::clone(specification)])),
+        agents: Vec::new(),
+        assembly: serde_json::Map::new(),
+        parent: None,
         task: Task {
             description: "Try the tool.".to_owned(),
             ..Task::default()

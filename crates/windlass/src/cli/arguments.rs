@@ -3,7 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
+use windlass_core::run::Settings;
 use windlass_model::Dialect;
+
+const EXIT_CODES: &str = "Exit code: 0 done, 1 failed or out of turns, 2 wrong usage, 3 denied, 4 a person is \
+                          needed, 5 out of time, 6 rate limited, 130 interrupted.";
 
 /// Declare tool-calling agents as text, check them, and bind them to implementations.
 #[derive(Debug, Parser)]
@@ -37,6 +42,8 @@ pub(crate) enum Command {
     Bind(Bind),
     /// Run an agent on a task and print its answer.
     Run(RunTask),
+    /// Go on with runs that were stopped.
+    Runs(Runs),
     /// See how runs came about.
     Trace(Trace),
 }
@@ -110,7 +117,8 @@ pub(crate) struct Bind {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Mode {
     /// Name, description and schema are equal.
     Exact,
@@ -119,10 +127,7 @@ pub(crate) enum Mode {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exit code: 0 done, 1 failed or out of turns, 2 wrong usage, 3 denied, 4 a person is needed, \
-                  5 out of time, 6 rate limited, 130 interrupted."
-)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct RunTask {
     /// The file that declares the agent.
     #[arg(value_name = "FILE")]
@@ -132,6 +137,56 @@ pub(crate) struct RunTask {
     #[arg(value_name = "TASK")]
     pub(crate) task: Option<String>,
 
+    /// Do every task of this file: JSON Lines, each with a `task_id` and a `description`. Prints one
+    /// output a line, in the order in which they are done.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["task", "json", "jsonl"])]
+    pub(crate) tasks: Option<PathBuf>,
+
+    /// How many tasks to work on at the same time.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "tasks",
+          value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) jobs: u16,
+
+    /// Do not do again what an earlier run of the same tasks has done, and go on with what it left.
+    #[arg(long, requires = "tasks")]
+    pub(crate) resume: bool,
+
+    /// The field of work, by which strategies are found.
+    #[arg(long, value_name = "NAME", conflicts_with = "tasks")]
+    pub(crate) domain: Option<String>,
+
+    /// Only these of the agent's tools, separated by commas.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        conflicts_with = "tasks"
+    )]
+    pub(crate) available_tools: Option<Vec<String>>,
+
+    /// Print one JSON object with the run, its end and the response.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Print every event as a line of JSON while it happens, then the same object as `--json`.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) jsonl: bool,
+
+    #[command(flatten)]
+    pub(crate) crew: CrewOptions,
+
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+
+    /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+/// Which agent works, with which implementations and which model. Kept with a run, so that it can be
+/// gone on with in the same way.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+pub(crate) struct CrewOptions {
     /// Which agent of the file; not needed if only one is nobody's sub-agent.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
@@ -158,8 +213,13 @@ pub(crate) struct RunTask {
 
     /// Record what is said to and by the model in this file, for `--model replay:FILE`.
     #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
     pub(crate) record: Option<PathBuf>,
+}
 
+/// How much a run may use up.
+#[derive(Debug, Args)]
+pub(crate) struct Limits {
     /// How many turns the agent has (10 if not said).
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_iterations: Option<u32>,
@@ -167,22 +227,50 @@ pub(crate) struct RunTask {
     /// How many seconds the run may take.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
+}
 
-    /// Only these of the agent's tools, separated by commas.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub(crate) available_tools: Option<Vec<String>>,
+impl Limits {
+    /// As settings of a run.
+    pub(crate) fn settings(&self) -> Settings {
+        let defaults = Settings::default();
+        Settings {
+            max_iterations: self.max_iterations.unwrap_or(defaults.max_iterations),
+            max_seconds: self.timeout,
+            ..defaults
+        }
+    }
+}
 
-    /// Print one JSON object with the run, its end and the response.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Print every event as a line of JSON while it happens, then the same object as `--json`.
-    #[arg(long, conflicts_with = "json")]
-    pub(crate) jsonl: bool,
+#[derive(Debug, Args)]
+pub(crate) struct Runs {
+    #[command(subcommand)]
+    pub(crate) command: RunsCommand,
 
     /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "DIRECTORY", global = true)]
     pub(crate) data: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    /// Go on with a run where it stopped, whether it was interrupted or its process died.
+    #[command(after_help = EXIT_CODES)]
+    Resume {
+        /// The run, or the start of its id if that is enough.
+        run: String,
+
+        /// Another library than it was begun with.
+        #[arg(long, value_name = "NAME")]
+        library: Option<String>,
+
+        /// Another model than it was begun with: `Provider/id`, `scripted:FILE` or `replay:FILE`.
+        #[arg(long, value_name = "MODEL")]
+        model: Option<String>,
+
+        /// Print one JSON object with the run, its end and the response.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -15,9 +15,10 @@ use super::data;
 use super::terminal::{put, say};
 
 pub(super) fn run(command: &Trace) -> anyhow::Result<Outcome> {
-    let store = data::open_store(command.data.as_deref())?;
+    let stored = data::open(command.data.as_deref())?;
+    let store = stored.store();
     match &command.command {
-        TraceCommand::List { limit, json } => list(&store, *limit, *json)?,
+        TraceCommand::List { limit, json } => list(store, *limit, *json)?,
         TraceCommand::Show { run, json } => {
             let run = store.fold(&store.find(run)?)?;
             match json {

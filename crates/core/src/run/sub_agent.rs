@@ -1,0 +1,101 @@
+//! Sub-agents: to a model they are tools that take a task, to the runtime they are runs of their own.
+//! A child run is named after the call it works for, so whoever takes the parent up again finds it.
+
+use std::sync::Arc;
+
+use windlass_spec::{
+    Agent, CallId, Field, NonEmptyText, RiskLevel, RunId, Signature, Timestamp, ToolAttributes,
+    ToolName, ToolSpecification, Type,
+};
+
+use super::event::{Event, Task};
+use super::settings::Settings;
+use super::state::Run;
+use crate::gate::Permit;
+
+/// The one argument of a sub-agent.
+const TASK: &str = "task";
+
+/// The sub-agents of `agent` among `agents`, as tools.
+pub(super) fn specifications(agent: &Agent, agents: &[Agent]) -> Vec<Arc<ToolSpecification>> {
+    agent
+        .agents()
+        .iter()
+        .filter_map(|name| agents.iter().find(|agent| agent.name() == name))
+        .filter_map(specification)
+        .map(Arc::new)
+        .collect()
+}
+
+fn specification(agent: &Agent) -> Option<ToolSpecification> {
+    let name = ToolName::new(agent.name().as_str()).ok()?;
+    let what = agent.description().unwrap_or(agent.instruction());
+    let description = NonEmptyText::or(what, "An agent that takes a task and answers it");
+    let task = Field::required(TASK, Type::Text)
+        .described("What the agent is to do, with everything it needs to know");
+    let signature = Signature::new(vec![task], Type::Text).ok()?;
+    // Handing work over changes nothing by itself; each call the sub-agent makes passes the gate.
+    let attributes = ToolAttributes {
+        risk: Some(RiskLevel::Reversible),
+        ..ToolAttributes::default()
+    };
+    ToolSpecification::new(name, description, signature)
+        .with_attributes(attributes)
+        .ok()
+}
+
+impl Run {
+    /// Whether a call goes to a sub-agent rather than to a tool.
+    #[must_use]
+    pub fn is_sub_agent(&self, name: &str) -> bool {
+        self.agent.tool(name).is_none() && self.specification(name).is_some()
+    }
+
+    /// The first event of the run that works for `call`, in exchange for the call's permit. `None`
+    /// if the permit is for no sub-agent, or the runs nest too deeply for the child to have a name.
+    #[must_use]
+    pub fn child(&self, call: &CallId, permit: Permit, at: Timestamp) -> Option<Event> {
+        let agent = self
+            .agents
+            .iter()
+            .find(|agent| agent.name().as_str() == permit.tool().as_str())?;
+        let arguments = permit.into_arguments();
+        Some(Event::Started {
+            run: child_id(call)?,
+            agent: Box::new(agent.clone()),
+            agents: self.agents.clone(),
+            assembly: self.assembly.clone(),
+            parent: Some(call.clone()),
+            task: Task {
+                description: arguments[TASK].as_str()?.to_owned(),
+                ..Task::default()
+            },
+            settings: self.rest_of_settings(at),
+            at,
+        })
+    }
+
+    /// The run's limits less what it has used up.
+    fn rest_of_settings(&self, at: Timestamp) -> Settings {
+        let used = self.usage.input_tokens + self.usage.output_tokens;
+        let money = self.usage.microdollars.unwrap_or(0);
+        Settings {
+            max_tokens: self
+                .settings
+                .max_tokens
+                .map(|limit| limit.saturating_sub(used)),
+            max_microdollars: self
+                .settings
+                .max_microdollars
+                .map(|limit| limit.saturating_sub(money)),
+            // A second that has begun is left, so that a child is never stopped before its parent.
+            max_seconds: self.time_left(at).map(|left| left.as_secs() + 1),
+            ..self.settings.clone()
+        }
+    }
+}
+
+/// The name of the run that works for a call.
+fn child_id(call: &CallId) -> Option<RunId> {
+    RunId::new(format!("{}.{}.{}", call.run, call.turn, call.index)).ok()
+}

@@ -1,0 +1,155 @@
+//! Who works on a task: an agent and the agents it may hand work to, each with what stands behind
+//! its tools and the model it asks.
+
+use std::fmt;
+use std::sync::Arc;
+
+use windlass_model::{ModelClient, ModelError};
+use windlass_spec::{Agent, AgentName};
+use windlass_tools::{BindingFailure, BindingMode, BoundTools, ToolLibrary, bind};
+
+/// An agent that can work.
+#[derive(Clone)]
+pub struct Worker {
+    /// What it is declared to be.
+    pub agent: Agent,
+    /// What stands behind its tools.
+    pub tools: BoundTools,
+    /// The model it asks.
+    pub model: Arc<dyn ModelClient>,
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("agent", self.agent.name())
+            .field("tools", &self.tools.library())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why agents cannot be put to work.
+#[derive(Debug, thiserror::Error)]
+pub enum CrewError {
+    /// An agent hands work to one that is not there.
+    #[error("there is no agent `{0}` to hand work to")]
+    NoSuchAgent(AgentName),
+    /// There is no implementation behind some of its tools.
+    #[error(
+        "tools of the agent `{agent}` cannot be bound to the library `{library}`\n{}",
+        told(failures)
+    )]
+    Binding {
+        /// The agent.
+        agent: AgentName,
+        /// The library.
+        library: String,
+        /// Why, for each tool.
+        failures: Vec<BindingFailure>,
+    },
+    /// Its model cannot be used.
+    #[error("the model of the agent `{agent}` cannot be used: {error}")]
+    Model {
+        /// The agent.
+        agent: AgentName,
+        /// Why.
+        error: ModelError,
+    },
+}
+
+fn told(failures: &[BindingFailure]) -> String {
+    let told: Vec<String> = failures.iter().map(ToString::to_string).collect();
+    told.join("\n")
+}
+
+/// The agent that takes the tasks, and those it may hand work to.
+#[derive(Debug, Clone)]
+pub struct Crew {
+    lead: Worker,
+    others: Vec<Worker>,
+}
+
+impl Crew {
+    /// A crew of one.
+    #[must_use]
+    pub fn new(lead: Worker) -> Self {
+        Self {
+            lead,
+            others: Vec::new(),
+        }
+    }
+
+    /// The same crew with one more worker, who may be handed work.
+    #[must_use]
+    pub fn with(mut self, worker: Worker) -> Self {
+        self.others.push(worker);
+        self
+    }
+
+    /// Puts the agent `lead` to work with all agents it may hand work to, directly or through each
+    /// other. They are found in `agents` by name; `model` says which model each asks.
+    ///
+    /// # Errors
+    /// If an agent is missing, cannot be bound, or has no model.
+    pub fn assemble(
+        agents: &[Agent],
+        lead: &Agent,
+        library: &ToolLibrary,
+        mode: BindingMode,
+        model: &dyn Fn(&Agent) -> Result<Arc<dyn ModelClient>, ModelError>,
+    ) -> Result<Self, CrewError> {
+        let worker = |agent: &Agent| {
+            let tools = bind(agent, library, mode).map_err(|failures| CrewError::Binding {
+                agent: agent.name().clone(),
+                library: library.name().to_owned(),
+                failures,
+            })?;
+            let model = model(agent).map_err(|error| CrewError::Model {
+                agent: agent.name().clone(),
+                error,
+            })?;
+            Ok(Worker {
+                agent: agent.clone(),
+                tools,
+                model,
+            })
+        };
+        let mut crew = Self::new(worker(lead)?);
+        let mut wanted = lead.agents().to_vec();
+        while let Some(name) = wanted.pop() {
+            if crew.get(&name).is_some() {
+                continue;
+            }
+            let agent = agents.iter().find(|agent| *agent.name() == name);
+            let agent = agent.ok_or_else(|| CrewError::NoSuchAgent(name.clone()))?;
+            wanted.extend_from_slice(agent.agents());
+            crew = crew.with(worker(agent)?);
+        }
+        Ok(crew)
+    }
+
+    /// The agent that takes the tasks.
+    #[must_use]
+    pub fn lead(&self) -> &Worker {
+        &self.lead
+    }
+
+    /// All of them, the lead first.
+    pub fn iter(&self) -> impl Iterator<Item = &Worker> {
+        std::iter::once(&self.lead).chain(&self.others)
+    }
+
+    /// The worker of that name.
+    #[must_use]
+    pub fn get(&self, name: &AgentName) -> Option<&Worker> {
+        self.iter().find(|worker| worker.agent.name() == name)
+    }
+
+    /// What those who may be handed work are declared to be.
+    pub(crate) fn declarations(&self) -> Vec<Agent> {
+        self.others
+            .iter()
+            .map(|worker| worker.agent.clone())
+            .collect()
+    }
+}

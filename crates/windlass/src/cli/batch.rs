@@ -1,0 +1,218 @@
+//! `windlass run --tasks FILE`: many tasks, some of them at the same time. One output a line on
+//! standard output. What an earlier batch has done is found again by the ids of its tasks.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use futures::StreamExt as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+use windlass_core::run::{Run, RunEnd, Task};
+use windlass_runtime::{Crew, Driver, NewTask, Stop};
+use windlass_spec::{RunId, TaskInput, ToolName, read_tasks};
+use windlass_store::{RunFilter, Store};
+
+use super::Outcome;
+use super::arguments::RunTask;
+use super::interrupt::stop_on_interrupt;
+use super::run::{block_on, exit_code};
+use super::terminal::{complain, put, visible};
+use super::{crew, data};
+
+pub(super) fn run(command: &RunTask, file: &Path, workers: Crew) -> anyhow::Result<Outcome> {
+    let tasks = tasks(file, &workers)?;
+    let stored = data::open(command.data.as_deref())?;
+    let store = Arc::clone(stored.store());
+    let bar = bar(tasks.len());
+    let codes = block_on(async {
+        let stop = stop_on_interrupt();
+        let driver = Driver::new(workers, Arc::new(stored)).stopped_by(stop.clone());
+        let batch = Batch {
+            command,
+            driver,
+            store,
+            stop,
+        };
+        let mut done = futures::stream::iter(&tasks)
+            .map(|task| batch.work_on(task))
+            .buffer_unordered(command.jobs.into());
+        let mut codes = Vec::new();
+        while let Some(outcome) = done.next().await {
+            codes.push(outcome.and_then(|(task, run)| tell(task, run, &bar)));
+        }
+        codes
+    })?;
+    bar.finish_and_clear();
+    let codes = codes.into_iter().collect::<anyhow::Result<Vec<u8>>>()?;
+    let count = |wanted: fn(u8) -> bool| codes.iter().filter(|code| wanted(**code)).count();
+    let (done, left) = (count(|code| code == 0), count(|code| code == INTERRUPTED));
+    complain(&format!("{done} of {} tasks completed", tasks.len()))?;
+    if left > 0 {
+        complain("the rest was not done; the same command with `--resume` goes on with it")?;
+        return Ok(Outcome::Code(INTERRUPTED));
+    }
+    Ok(Outcome::Code(u8::from(done < codes.len())))
+}
+
+/// The exit code of what was stopped.
+const INTERRUPTED: u8 = 130;
+
+/// Reads the tasks and checks them all before the first is begun.
+fn tasks(file: &Path, crew: &Crew) -> anyhow::Result<Vec<TaskInput>> {
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("the tasks in `{}` cannot be read", file.display()))?;
+    let wrong = |problems: Vec<String>| {
+        anyhow::anyhow!(
+            "the tasks in `{}` have mistakes\n{}",
+            file.display(),
+            problems.join("\n")
+        )
+    };
+    let tasks = read_tasks(&text)
+        .map_err(|errors| wrong(errors.iter().map(ToString::to_string).collect()))?;
+    anyhow::ensure!(
+        !tasks.is_empty(),
+        "there are no tasks in `{}`",
+        file.display()
+    );
+    let agent = &crew.lead().agent;
+    let tools = agent.tools().iter().map(|tool| tool.name().as_str());
+    let known: Vec<&str> = tools
+        .chain(agent.agents().iter().map(|agent| agent.as_str()))
+        .collect();
+    let missing: Vec<String> = tasks
+        .iter()
+        .filter_map(|task| Some((task, task.check_tools(known.iter().copied()).err()?)))
+        .flat_map(|(task, missing)| {
+            let id = task.task_id.clone();
+            missing
+                .into_iter()
+                .map(move |tool| format!("task `{id}`: {tool}"))
+        })
+        .collect();
+    if missing.is_empty() {
+        Ok(tasks)
+    } else {
+        Err(wrong(missing))
+    }
+}
+
+struct Batch<'c> {
+    command: &'c RunTask,
+    driver: Driver,
+    store: Arc<Store>,
+    stop: Stop,
+}
+
+impl Batch<'_> {
+    /// The run of a task: an earlier one if it is wanted and there is one, else a new one. `None` if
+    /// the batch was stopped before.
+    async fn work_on<'t>(
+        &self,
+        task: &'t TaskInput,
+    ) -> anyhow::Result<(&'t TaskInput, Option<Run>)> {
+        if self.stop.after_step.is_cancelled() || self.stop.at_once.is_cancelled() {
+            return Ok((task, None));
+        }
+        let new = self.new_task(task)?;
+        let earlier = match self.command.resume {
+            true => self.earlier(task, &new.task)?,
+            false => None,
+        };
+        let run = match earlier {
+            Some(id) => self.driver.resume(&id).await?,
+            None => self.driver.start(new).await?,
+        };
+        Ok((task, Some(run)))
+    }
+
+    fn new_task(&self, task: &TaskInput) -> anyhow::Result<NewTask> {
+        let mut settings = self.command.limits.settings();
+        if let Some(limit) = task.max_iterations {
+            settings.max_iterations = limit.get();
+        }
+        let names = |names: &Vec<ToolName>| names.iter().map(ToString::to_string).collect();
+        Ok(NewTask {
+            task_id: Some(task.task_id.to_string()),
+            task: Task {
+                description: task.description.to_string(),
+                domain: Some(task.domain().to_owned()),
+                strategies: task.playbook_bullets.clone(),
+                available_tools: task.available_tools.as_ref().map(names),
+                ..Task::default()
+            },
+            settings,
+            assembly: crew::assembly(&self.command.crew)?,
+        })
+    }
+
+    /// The latest run of the same task by the same agent that is done or can be gone on with.
+    fn earlier(&self, task: &TaskInput, wanted: &Task) -> anyhow::Result<Option<RunId>> {
+        let agent = self.driver.crew().lead().agent.name();
+        let filter = RunFilter {
+            agent: Some(agent.to_string()),
+            task_id: Some(task.task_id.to_string()),
+            ..RunFilter::default()
+        };
+        for found in self.store.runs(&filter)? {
+            let may_stand = matches!(
+                found.end,
+                None | Some(RunEnd::Completed | RunEnd::IterationLimit)
+            );
+            if !may_stand || found.purged.is_some() {
+                continue;
+            }
+            if self.store.fold(&found.run)?.task() == wanted {
+                return Ok(Some(found.run));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Says what came of a task. Its exit code, as if it had been the only one.
+fn tell(task: &TaskInput, run: Option<Run>, bar: &ProgressBar) -> anyhow::Result<u8> {
+    let Some(run) = run else {
+        return Ok(INTERRUPTED);
+    };
+    let end = json!(run.end());
+    let word = end["end"].as_str().unwrap_or("stopped");
+    if run.end().is_some() {
+        let mut metadata = task.metadata.clone();
+        metadata.insert("run".to_owned(), json!(run.id()));
+        metadata.insert("end".to_owned(), end.clone());
+        let output = run
+            .output(task.task_id.clone())
+            .map_err(|error| anyhow::anyhow!("task `{}`: {error}", task.task_id))?
+            .with_metadata(metadata);
+        put(&format!("{}\n", serde_json::to_string(&output)?))?;
+    }
+    bar.inc(1);
+    let told = format!("{}: {word}{}", task.task_id, why(&end));
+    match bar.is_hidden() {
+        true => complain(&told)?,
+        false => bar.println(visible(&told)),
+    }
+    Ok(exit_code(&run))
+}
+
+fn why(end: &Value) -> String {
+    match end["message"].as_str() {
+        Some(message) => format!(": {message}"),
+        None => String::new(),
+    }
+}
+
+fn bar(tasks: usize) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(tasks as u64);
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} tasks, {elapsed}, {eta} left");
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar
+}

@@ -1,0 +1,172 @@
+//! From what was typed to agents that can work: the file's agents, the library behind their tools,
+//! the model they ask.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use serde_json::{Map, Value};
+use windlass_core::run::Run;
+use windlass_model::{
+    HostedModel, HostedSettings, ModelClient, ModelError, RecordingModel, ReplayModel,
+    ScriptedModel,
+};
+use windlass_runtime::Crew;
+use windlass_spec::{Agent, AgentFile, Model};
+use windlass_tools::{BindingMode, ToolLibrary};
+
+use super::arguments::{CrewOptions, Mode};
+use super::libraries;
+use super::report::Reporter;
+use super::schema::{read_file, unknown};
+
+/// Reads the file and puts its agent to work. `None` if the file has mistakes, which were reported.
+pub(super) fn assemble(
+    file: &Path,
+    options: &CrewOptions,
+    reporter: &Reporter,
+) -> anyhow::Result<Option<Crew>> {
+    let Some(declared) = read_file(file, reporter)? else {
+        return Ok(None);
+    };
+    let agent = choose_agent(file, options, &declared)?;
+    assemble_agent(declared.agents(), agent, options).map(Some)
+}
+
+/// How a crew is put to work, as it is kept with a run. Paths are made absolute: the run may be gone
+/// on with from elsewhere.
+pub(super) fn assembly(options: &CrewOptions) -> anyhow::Result<Map<String, Value>> {
+    let mut options = options.clone();
+    if let Some(library) = &options.library
+        && let Ok(path) = std::fs::canonicalize(library)
+    {
+        options.library = Some(path.to_string_lossy().into_owned());
+    }
+    match serde_json::to_value(options)? {
+        Value::Object(assembly) => Ok(assembly),
+        _ => Ok(Map::new()),
+    }
+}
+
+/// Puts the agents of a run to work again as they were, or otherwise where `options` says so.
+pub(super) fn reassemble(
+    run: &Run,
+    library: Option<&str>,
+    model: Option<&str>,
+) -> anyhow::Result<Crew> {
+    let kept = Value::Object(run.assembly().clone());
+    let mut options: CrewOptions = serde_json::from_value(kept).with_context(|| {
+        format!(
+            "the run {} was not begun by this program; go on with it there",
+            run.id()
+        )
+    })?;
+    if let Some(library) = library {
+        options.library = Some(library.to_owned());
+    }
+    if let Some(model) = model {
+        options.model = Some(model.to_owned());
+    }
+    assemble_agent(run.agents(), run.agent(), &options)
+}
+
+/// Puts an agent to work with those of `agents` it may hand work to.
+pub(super) fn assemble_agent(
+    agents: &[Agent],
+    agent: &Agent,
+    options: &CrewOptions,
+) -> anyhow::Result<Crew> {
+    let library = library(options, agents, agent)?;
+    let mode = match options.mode {
+        Mode::Exact => BindingMode::Exact,
+        Mode::Compatible => BindingMode::Compatible,
+    };
+    let given = match (&options.model, &options.record) {
+        (Some(name), _) => Some(model(name, options)?),
+        // What several models say would not be told apart in one recording.
+        (None, Some(_)) if !agent.agents().is_empty() => anyhow::bail!(
+            "the agent has sub-agents with models of their own, which cannot be recorded together\n\
+             hint: name one model for all of them with `--model`"
+        ),
+        (None, Some(_)) => Some(model(&agent.model().to_string(), options)?),
+        (None, None) => None,
+    };
+    let model = |agent: &Agent| -> Result<Arc<dyn ModelClient>, ModelError> {
+        match &given {
+            Some(model) => Ok(Arc::clone(model)),
+            None => Ok(Arc::new(hosted(agent.model(), options)?)),
+        }
+    };
+    Ok(Crew::assemble(agents, agent, &library, mode, &model)?)
+}
+
+fn choose_agent<'f>(
+    file: &Path,
+    options: &CrewOptions,
+    declared: &'f AgentFile,
+) -> anyhow::Result<&'f Agent> {
+    let names: Vec<&str> = declared
+        .agents()
+        .iter()
+        .map(|agent| agent.name().as_str())
+        .collect();
+    if let Some(name) = &options.agent {
+        let place = file.to_string_lossy();
+        return declared
+            .agent(name)
+            .ok_or_else(|| anyhow::anyhow!(unknown("agent", name, &names, &place)));
+    }
+    let mut roots = declared.roots();
+    match (roots.next(), roots.next()) {
+        (Some(only), None) => Ok(only),
+        (None, _) => anyhow::bail!("the file declares no agent to run"),
+        (Some(_), Some(_)) => anyhow::bail!(
+            "the file declares several agents\nhint: choose one with `--agent`: {}",
+            names.join(", ")
+        ),
+    }
+}
+
+fn library(options: &CrewOptions, agents: &[Agent], agent: &Agent) -> anyhow::Result<ToolLibrary> {
+    let has_tools = |agent: &Agent| !agent.tools().is_empty();
+    match &options.library {
+        Some(name) => libraries::find(name),
+        None if !has_tools(agent)
+            && (agent.agents().is_empty() || !agents.iter().any(has_tools)) =>
+        {
+            Ok(ToolLibrary::new("none"))
+        }
+        None => anyhow::bail!(
+            "the agent has tools, but there is no library with implementations\n\
+             hint: name one with `--library`: a library file, or `hello`"
+        ),
+    }
+}
+
+/// The model that was named, instead of what the agents declare.
+fn model(name: &str, options: &CrewOptions) -> anyhow::Result<Arc<dyn ModelClient>> {
+    if let Some(path) = name.strip_prefix("scripted:") {
+        return Ok(Arc::new(ScriptedModel::from_file(path)?));
+    }
+    if let Some(path) = name.strip_prefix("replay:") {
+        return Ok(Arc::new(ReplayModel::open(Path::new(path))?));
+    }
+    let model: Model = name
+        .parse()
+        .with_context(|| format!("`{name}` names no model"))?;
+    let hosted = hosted(&model, options)
+        .map_err(|error| anyhow::anyhow!("the model `{name}` cannot be used: {}", error.message))?;
+    Ok(match &options.record {
+        Some(path) => Arc::new(RecordingModel::create(hosted, path)?),
+        None => Arc::new(hosted),
+    })
+}
+
+fn hosted(model: &Model, options: &CrewOptions) -> Result<HostedModel, ModelError> {
+    let settings = HostedSettings {
+        dialect: options.dialect,
+        base_url: options.base_url.clone(),
+        ..HostedSettings::default()
+    };
+    HostedModel::new(model, settings)
+}

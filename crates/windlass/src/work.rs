@@ -1,0 +1,294 @@
+//! One task in the hands of an agent: what it may use and how much, and the answer, awaited or
+//! streamed.
+
+use std::fmt;
+use std::future::IntoFuture;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use windlass_core::run::{Event, Run, RunEnd, Settings, Task};
+use windlass_model::{ModelClient, ModelEvent};
+use windlass_runtime::{
+    Crew, Driver, Durable, InMemory, NewTask, Progress, Stop, Stored, watch_nothing,
+};
+use windlass_spec::{AgentResponse, Message, RunId};
+use windlass_tools::{BindingMode, ToolLibrary};
+
+use crate::agent::{Agent, Error, declared_model};
+
+/// A task given to an agent. Awaiting it does the task; [`Work::stream`] tells what happens
+/// meanwhile.
+#[must_use = "nothing happens until the work is awaited or streamed"]
+pub struct Work {
+    agent: Agent,
+    library: ToolLibrary,
+    mode: BindingMode,
+    model: Option<Arc<dyn ModelClient>>,
+    task: Task,
+    settings: Settings,
+    stop: Stop,
+    data: Option<PathBuf>,
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work")
+            .field("agent", self.agent.declaration().name())
+            .field("task", &self.task.description)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Work {
+    pub(crate) fn new(agent: Agent, library: ToolLibrary, description: String) -> Self {
+        Self {
+            agent,
+            library,
+            mode: BindingMode::Exact,
+            model: None,
+            task: Task {
+                description,
+                ..Task::default()
+            },
+            settings: Settings::default(),
+            stop: Stop::default(),
+            data: None,
+        }
+    }
+
+    /// Asks this model instead of the one the agent declares; its sub-agents ask it too.
+    pub fn model(mut self, model: impl ModelClient + 'static) -> Self {
+        self.model = Some(Arc::new(model));
+        self
+    }
+
+    /// What was said before the task, oldest first.
+    pub fn after(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
+        self.task.conversation = messages.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Lets the agent use only these of its tools.
+    pub fn available_tools<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.task.available_tools = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// How closely implementations must follow their specifications.
+    pub fn binding(mut self, mode: BindingMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// How many turns it has, instead of 10.
+    pub fn max_iterations(mut self, limit: u32) -> Self {
+        self.settings.max_iterations = limit;
+        self
+    }
+
+    /// How long it may take, in whole seconds.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.settings.max_seconds = Some(limit.as_secs().max(1));
+        self
+    }
+
+    /// All limits at once.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Stops the work from elsewhere.
+    pub fn stopped_by(mut self, stop: Stop) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Keeps the run in this directory, where `windlass trace` finds it. Without it, the run is kept
+    /// in memory and gone when it is over.
+    pub fn kept_in(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.data = Some(directory.into());
+        self
+    }
+
+    /// Begins the work and tells what happens, up to the answer. Must be called within a tokio
+    /// runtime; dropping the stream stops the work.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use windlass::{Agent, ScriptedModel, Update, builtin_library};
+    /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello.gram");
+    /// # let answers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello.answers.jsonl");
+    /// # let library = builtin_library("hello").ok_or("there is no such library")?;
+    /// # let model = ScriptedModel::from_file(answers)?;
+    /// let work = Agent::from_file(file)?.run_with(&library, "Greet Ada.").model(model);
+    /// let mut updates = work.stream();
+    /// while let Some(update) = updates.next().await {
+    ///     match update? {
+    ///         Update::Said(text) => print!("{text}"),
+    ///         Update::Happened { event, .. } => println!("{event:?}"),
+    ///         Update::Done(done) => assert_eq!(done.answer(), "Hello, Ada! Nice to meet you."),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stream(self) -> Updates {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let stop = self.stop.clone();
+        let told = sender.clone();
+        let watch = Arc::new(move |run: &RunId, progress: Progress<'_>| {
+            let update = match progress {
+                Progress::Model(ModelEvent::Text { text }) => Update::Said(text.clone()),
+                Progress::Event(event) => Update::Happened {
+                    run: run.clone(),
+                    event: Box::new(event.clone()),
+                },
+                Progress::Model(_) | Progress::Done(_) => return,
+            };
+            // Whoever listened may have gone.
+            let _ = told.send(Ok(update));
+        });
+        tokio::spawn(async move {
+            let done = self.done(watch).await;
+            let _ = sender.send(done.map(|done| Update::Done(Box::new(done))));
+        });
+        Updates { receiver, stop }
+    }
+
+    async fn done(self, watch: windlass_runtime::Watch) -> Result<Completed, Error> {
+        let driver = self.driver()?.watched_by(watch);
+        let new = NewTask {
+            task_id: None,
+            task: self.task,
+            settings: self.settings,
+            ..NewTask::default()
+        };
+        let run = driver.start(new).await?;
+        match run.end() {
+            Some(RunEnd::Failed { category, message }) => Err(Error::Failed {
+                run: run.id().clone(),
+                category: *category,
+                message: message.clone(),
+            }),
+            _ => Ok(Completed {
+                response: run.response(),
+                run,
+            }),
+        }
+    }
+
+    fn driver(&self) -> Result<Driver, Error> {
+        if self.task.description.trim().is_empty() {
+            return Err(Error::Task("the task is empty: say what to do".to_owned()));
+        }
+        let model = |agent: &windlass_spec::Agent| match &self.model {
+            Some(model) => Ok(Arc::clone(model)),
+            None => declared_model(agent),
+        };
+        let crew = Crew::assemble(
+            self.agent.file().agents(),
+            self.agent.declaration(),
+            &self.library,
+            self.mode,
+            &model,
+        )?;
+        let durable: Arc<dyn Durable> = match &self.data {
+            None => Arc::new(InMemory::default()),
+            Some(directory) => Arc::new(Stored::open(directory)?),
+        };
+        Ok(Driver::new(crew, durable).stopped_by(self.stop.clone()))
+    }
+}
+
+impl IntoFuture for Work {
+    type Output = Result<Completed, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.done(watch_nothing()))
+    }
+}
+
+/// A run that came to its end with an answer, though perhaps only with what was known when it ran
+/// out of turns or time; [`Completed::end`] tells.
+#[derive(Debug)]
+pub struct Completed {
+    response: AgentResponse,
+    run: Run,
+}
+
+impl Completed {
+    /// The answer.
+    #[must_use]
+    pub fn answer(&self) -> &str {
+        self.response.answer.as_str()
+    }
+
+    /// The answer with its reasoning, its calls and its confidence.
+    #[must_use]
+    pub fn response(&self) -> &AgentResponse {
+        &self.response
+    }
+
+    /// How the run ended.
+    #[must_use]
+    pub fn end(&self) -> &RunEnd {
+        self.run.end().unwrap_or(&RunEnd::Cancelled)
+    }
+
+    /// The whole run: turns, calls, costs.
+    #[must_use]
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+}
+
+/// Something that happens while an agent works.
+#[derive(Debug)]
+pub enum Update {
+    /// The model says something more.
+    Said(String),
+    /// Something was written to the journal of the run, or of a sub-agent's.
+    Happened {
+        /// Which run.
+        run: RunId,
+        /// What.
+        event: Box<Event>,
+    },
+    /// The work is done; nothing follows.
+    Done(Box<Completed>),
+}
+
+/// What happens while an agent works, in order. Dropping it stops the work.
+#[derive(Debug)]
+pub struct Updates {
+    receiver: mpsc::UnboundedReceiver<Result<Update, Error>>,
+    stop: Stop,
+}
+
+impl Updates {
+    /// The next thing that happens; `None` after the last.
+    pub async fn next(&mut self) -> Option<Result<Update, Error>> {
+        self.receiver.recv().await
+    }
+}
+
+impl futures::Stream for Updates {
+    type Item = Result<Update, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.receiver.poll_recv(context)
+    }
+}
+
+impl Drop for Updates {
+    fn drop(&mut self) {
+        self.stop.at_once.cancel();
+    }
+}
