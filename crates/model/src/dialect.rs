@@ -8,7 +8,7 @@ mod structured;
 use std::fmt;
 use std::str::FromStr;
 
-pub(crate) use lenient::find;
+pub(crate) use lenient::{Found, find};
 pub(crate) use structured::{Speaker, conversation, schema};
 
 /// How a model is asked for calls.
