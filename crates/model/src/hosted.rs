@@ -233,7 +233,7 @@ impl HostedModel {
                     is_cut_off,
                 } => {
                     if is_cut_off && calls.is_empty() {
-                        draft.refuse_part_of_a_call(request)?;
+                        draft.refuse_fragment(request)?;
                     }
                     return Ok(draft.finish(request, calls, usage, &mut tell));
                 }

@@ -99,13 +99,15 @@ impl Draft {
         self.bounded()
     }
 
-    /// A call as text that broke off at the length limit is neither a call nor an answer.
-    pub(super) fn refuse_part_of_a_call(&self, request: &ModelRequest) -> Result<(), Failure> {
+    /// What broke off at the length limit before it was anything is no answer: neither part of a
+    /// call, nor nothing at all because the model was still thinking.
+    pub(super) fn refuse_fragment(&self, request: &ModelRequest) -> Result<(), Failure> {
         let text = self.text.trim_start();
-        if !text.starts_with(CALL_STARTS) || !self.found(request).calls.is_empty() {
+        let is_said = !text.is_empty() && !text.starts_with(CALL_STARTS);
+        if is_said || !self.found(request).calls.is_empty() {
             return Ok(());
         }
-        let message = "The answer broke off in the middle of a call: it was longer than it was \
+        let message = "The answer broke off before it said anything: it was longer than it was \
                        allowed to be. Allow more output tokens, or ask for less at once.";
         Err(Failure::lasting(ModelErrorKind::Malformed, message))
     }

@@ -2,15 +2,12 @@
 
 use serde_json::json;
 use windlass_core::model::{ModelErrorKind, RequestedArguments};
-use windlass_model::HostedModel;
 
 use super::server::{Reply, Server};
-use super::support::{KEY, Outcome, ask, call, called, keys, longer_request, settings, text};
+use super::support::{KEY, Outcome, ask_as, call, called, longer_request, text};
 
 async fn asked(server: &Server) -> Outcome {
-    let model = "Anthropic/claude-test".parse().unwrap();
-    let model = HostedModel::with_variables(&model, settings(server), &keys).unwrap();
-    ask(&model, &longer_request()).await
+    ask_as("Anthropic/claude-test", server, &longer_request()).await
 }
 
 fn started() -> Reply {
@@ -115,10 +112,8 @@ async fn an_overload_in_the_stream_is_tried_again_and_a_cut_is_not() {
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
     let server = Server::start([started().named_event("error", &overloaded)]).await;
     let error = asked(&server).await.answer.unwrap_err();
-    assert_eq!(
-        (error.kind, server.asked().len()),
-        (ModelErrorKind::Overloaded, 3)
-    );
+    let seen = (error.kind, server.asked().len());
+    assert_eq!(seen, (ModelErrorKind::Overloaded, 3));
     assert_eq!(
         error.message,
         "Anthropic cannot answer at the moment (in the stream: Overloaded)."
@@ -126,10 +121,8 @@ async fn an_overload_in_the_stream_is_tried_again_and_a_cut_is_not() {
 
     let server = Server::start([started()]).await;
     let error = asked(&server).await.answer.unwrap_err();
-    assert_eq!(
-        (error.kind, server.asked().len()),
-        (ModelErrorKind::Malformed, 1)
-    );
+    let seen = (error.kind, server.asked().len());
+    assert_eq!(seen, (ModelErrorKind::Malformed, 1));
 }
 
 #[tokio::test]
