@@ -1,6 +1,10 @@
 //! The one place that knows the provider library. Translates requests into its types and its
 //! stream into ours. It is only ever streamed from: its other way refuses whole answers over one
 //! call whose arguments were cut off, with the full request in the error.
+//!
+//! What is not in our hands: the library keeps what a server sends until an event is complete, so
+//! a hostile server can fill memory with one endless event or refusal until a time limit ends it.
+//! There is no place between the two where bytes could be counted.
 
 use std::sync::Arc;
 

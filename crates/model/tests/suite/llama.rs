@@ -80,6 +80,7 @@ impl OwnServer {
         let stdout = child.stdout.take().unwrap();
         BufReader::new(stdout).read_line(&mut url).unwrap();
         let url = url.trim().to_owned();
+        assert!(url.starts_with("http://"), "the server did not start");
         Some(Self { child, url })
     }
 }

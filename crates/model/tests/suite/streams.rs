@@ -110,11 +110,13 @@ async fn calls_numbered_from_one_are_not_doubled() {
 
 #[tokio::test]
 async fn calls_that_are_all_numbered_zero_are_not_joined() {
-    let events = [
-        delta(json!({"tool_calls": [call_delta(0, "a", "search", "{\"query\": \"one\"}")]})),
-        delta(json!({"tool_calls": [call_delta(0, "b", "finish", "{\"answer\": \"two\"}")]})),
-    ];
-    let answer = answer_to(&events).await;
+    let answer = answer_to(&[
+        delta(json!({"tool_calls": [call_delta(0, "a", "search", "{\"query\":")]})),
+        delta(json!({"tool_calls": [more(0, " \"one\"}")]})),
+        delta(json!({"tool_calls": [call_delta(0, "b", "finish", "")]})),
+        delta(json!({"tool_calls": [more(0, "{\"answer\": \"two\"}")]})),
+    ])
+    .await;
     let wanted = [
         call("search", json!({"query": "one"})),
         call("finish", json!({"answer": "two"})),
