@@ -95,6 +95,21 @@ async fn text_and_calls_arrive_and_the_request_is_as_it_must_be() {
 }
 
 #[tokio::test]
+async fn two_calls_are_two_calls_and_one_without_arguments_has_none() {
+    let start =
+        |id: &str, name: &str| json!({"type": "tool_use", "id": id, "name": name, "input": {}});
+    let deltas = ["{\"query\":", " \"rust\"}"]
+        .map(|part| json!({"type": "input_json_delta", "partial_json": part}));
+    let reply = stopped(block(started(), 0, start("t1", "search"), &deltas), 0);
+    let reply = stopped(block(reply, 1, start("t2", "search"), &[]), 1);
+    let server = Server::start([ended(reply)]).await;
+    let outcome = asked(&server).await;
+    let wanted = [json!({"query": "rust"}), json!({})].map(|arguments| call("search", arguments));
+    assert_eq!(outcome.answer.unwrap().calls, wanted);
+    assert_eq!(outcome.events[..2], [called("search"), called("search")]);
+}
+
+#[tokio::test]
 async fn a_call_cut_off_by_the_length_limit_is_text() {
     let deltas = [json!({"type": "input_json_delta", "partial_json": "{\"query\": \"ru"})];
     let start = json!({"type": "tool_use", "id": "t1", "name": "search", "input": {}});
