@@ -1,5 +1,6 @@
 //! `cargo xtask`: what a person or CI runs on this repository more than once.
 
+mod llama;
 mod readme;
 
 use std::env;
@@ -13,11 +14,13 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test     everything a change must pass: set-up, format, lints, documentation,
-           tests, and every command shown in the README
+           tests (some of them against a real llama.cpp server, which the set-up
+           fetches once), and every command shown in the README
   readme   only the last of these: every command shown in the README
   soak     the slow tests: 400,000 texts against the grammar of record, and
            property tests with many cases
   bench    benchmarks: gram
+  llama    starts the llama.cpp server of the tests, for use by hand
   deny     licences and advisories of the dependencies (needs cargo-deny)
 ";
 
@@ -29,6 +32,7 @@ fn main() -> ExitCode {
         ["readme"] => readme::run_commands(&root(), &target()),
         ["soak"] => soak(),
         ["bench"] | ["bench", "gram"] => bench("bench-gram"),
+        ["llama"] => llama(),
         ["deny"] => run(cargo(["deny", "--workspace", "check"])),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
@@ -50,7 +54,7 @@ fn main() -> ExitCode {
 
 fn test() -> anyhow::Result<()> {
     let started = Instant::now();
-    step("set-up", set_up)?;
+    let model = step("set-up", set_up)?;
     step("format", || run(cargo(["fmt", "--all", "--check"])))?;
     step("lints", || {
         let mut lints = cargo(["clippy", "--workspace", "--all-targets"]);
@@ -71,7 +75,12 @@ fn test() -> anyhow::Result<()> {
             "--no-default-features",
         ]))
     })?;
-    step("tests", || run(cargo(["test", "--workspace"])))?;
+    step("tests", || {
+        let server = model.start()?;
+        let mut tests = cargo(["test", "--workspace"]);
+        model.tell(&mut tests, &server);
+        run(tests)
+    })?;
     step("README", || readme::run_commands(&root(), &target()))?;
     println!("all good after {} s", started.elapsed().as_secs());
     Ok(())
@@ -106,28 +115,45 @@ fn bench(program: &str) -> anyhow::Result<()> {
     ]))
 }
 
+/// Starts a server and says where, until somebody interrupts.
+fn llama() -> anyhow::Result<()> {
+    let server = llama::Installation::find_or_make()?.start()?;
+    let url = &server.url;
+    println!("{url}");
+    eprintln!("Ask it with `--model llama/smollm2 --base-url {url}`; interrupt to stop it.");
+    server.wait()
+}
+
 /// Installs what the tests need and a machine with only Rust may lack: a C compiler, for the
-/// grammar of record that the parser is compared with.
-fn set_up() -> anyhow::Result<()> {
-    if Command::new("cc").arg("--version").output().is_ok() {
-        return Ok(());
+/// grammar of record that the parser is compared with, and a language model with its server.
+fn set_up() -> anyhow::Result<llama::Installation> {
+    if Command::new("cc").arg("--version").output().is_err() {
+        install(&["gcc", "libc6-dev"]).context("a C compiler is needed")?;
     }
-    for arguments in [&["update"][..], &["install", "--yes", "gcc", "libc6-dev"]] {
-        let mut install = Command::new("apt-get");
-        install
-            .args(arguments)
-            .env("DEBIAN_FRONTEND", "noninteractive");
-        run(install).context("a C compiler is needed: install gcc")?;
+    llama::Installation::find_or_make()
+}
+
+/// Installs packages of the distribution.
+fn install(packages: &[&str]) -> anyhow::Result<()> {
+    let install: Vec<&str> = ["install", "--yes"]
+        .iter()
+        .chain(packages)
+        .copied()
+        .collect();
+    for arguments in [&["update"][..], &install] {
+        let mut apt = Command::new("apt-get");
+        apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        run(apt).with_context(|| format!("install {}", packages.join(" and ")))?;
     }
     Ok(())
 }
 
-fn step(name: &str, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn step<T>(name: &str, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
     println!("== {name}");
     let started = Instant::now();
-    work().with_context(|| format!("{name} failed"))?;
+    let outcome = work().with_context(|| format!("{name} failed"))?;
     println!("== {name}: good after {} s", started.elapsed().as_secs());
-    Ok(())
+    Ok(outcome)
 }
 
 fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
@@ -161,9 +187,21 @@ fn target() -> PathBuf {
         return target.into();
     }
     let is_ci = env::var_os("CI").is_some_and(|value| !value.is_empty());
-    let home = env::var_os("HOME").filter(|_| is_ci);
-    match home {
-        Some(home) => Path::new(&home).join(".cache/windlass/target"),
-        None => root().join("target"),
+    if is_ci {
+        cache().join("target")
+    } else {
+        root().join("target")
+    }
+}
+
+/// Where things are kept that outlive a clone.
+fn cache() -> PathBuf {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty());
+    let base = set("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")));
+    match base {
+        Some(base) => base.join("windlass"),
+        None => root().join("target/cache"),
     }
 }

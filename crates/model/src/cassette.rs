@@ -214,22 +214,20 @@ impl ReplayModel {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.asked += 1;
         let number = state.asked;
-        let refused = |message| Err(ModelError::new(ModelErrorKind::Malformed, message));
-        let Some(recorded) = state.exchanges.front() else {
-            return refused(format!(
-                "Request {number} is one more than the cassette holds."
-            ));
-        };
-        if let Some(difference) = first_difference(&recorded.request, &asked) {
-            return refused(format!(
-                "Request {number} is not the one in the cassette: {difference}."
-            ));
-        }
-        // It was there a line ago, and the lock is held.
-        state
-            .exchanges
-            .pop_front()
-            .map_or_else(|| refused("The cassette is empty.".to_owned()), Ok)
+        let mut difference = None;
+        let next = state.exchanges.pop_front_if(|recorded| {
+            difference = first_difference(&recorded.request, &asked);
+            difference.is_none()
+        });
+        next.ok_or_else(|| {
+            let message = match difference {
+                Some(difference) => {
+                    format!("Request {number} is not the one in the cassette: {difference}.")
+                }
+                None => format!("Request {number} is one more than the cassette holds."),
+            };
+            ModelError::new(ModelErrorKind::Malformed, message)
+        })
     }
 }
 

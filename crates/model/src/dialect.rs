@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use lenient::find;
+pub(crate) use lenient::{Found, find};
 pub(crate) use structured::{Speaker, conversation, schema};
 
 /// How a model is asked for calls.

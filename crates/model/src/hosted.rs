@@ -1,6 +1,7 @@
 //! Models behind an HTTP interface: hosted ones and local servers. Decides about dialects,
 //! retries, time limits and cancellation; how providers are spoken to is below.
 
+mod calls;
 mod draft;
 mod endpoint;
 mod failure;
@@ -35,6 +36,8 @@ pub struct HostedSettings {
     pub base_url: Option<String>,
     /// How freely it chooses its words; the provider's default if not given.
     pub temperature: Option<f64>,
+    /// How many tokens it may write in one answer; the provider's default if not given.
+    pub max_output_tokens: Option<u32>,
     /// How long an answer may take in all, retries included.
     pub time_limit: Duration,
     /// How long it may take until the first sign of an answer.
@@ -57,6 +60,7 @@ impl Default for HostedSettings {
             dialect: Dialect::Auto,
             base_url: None,
             temperature: None,
+            max_output_tokens: None,
             time_limit: Duration::from_secs(300),
             // A local model may read a long prompt for minutes.
             first_byte_limit: Duration::from_secs(120),
@@ -194,10 +198,7 @@ impl HostedModel {
             events(event);
         };
         let mut draft = Draft::new(form, self.settings.longest_answer);
-        let mut pieces = self
-            .wire
-            .ask(request, form, self.settings.temperature)
-            .await?;
+        let mut pieces = self.wire.ask(request, form, &self.settings).await?;
         let mut limit = self.settings.first_byte_limit;
         let mut has_begun = false;
         loop {
@@ -221,8 +222,19 @@ impl HostedModel {
                 Piece::Alive => {}
                 Piece::Text(text) => draft.text(&text, &mut tell)?,
                 Piece::Thought(text) => draft.thought(text, &mut tell)?,
-                Piece::Call { id, tool, length } => draft.call(id, tool, length, &mut tell)?,
-                Piece::End { calls, usage } => {
+                Piece::Call {
+                    position,
+                    tool,
+                    length,
+                } => draft.call(position, tool, length, &mut tell)?,
+                Piece::End {
+                    calls,
+                    usage,
+                    is_cut_off,
+                } => {
+                    if is_cut_off && calls.is_empty() {
+                        draft.refuse_fragment(request)?;
+                    }
                     return Ok(draft.finish(request, calls, usage, &mut tell));
                 }
             }

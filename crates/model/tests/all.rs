@@ -1,5 +1,5 @@
 //! The integration tests of the models, in one binary.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod suite;

@@ -8,7 +8,13 @@ use windlass_core::model::{
 use super::Form;
 use super::failure::Failure;
 use crate::client::ModelEvent;
-use crate::dialect::find;
+use crate::dialect::{Found, find};
+
+/// What a call that is written as text starts with.
+const CALL_STARTS: [char; 4] = ['{', '[', '`', '<'];
+
+/// More calls than anyone means to make in one answer.
+const MOST_CALLS: usize = 128;
 
 /// What has arrived of an answer.
 pub(super) struct Draft {
@@ -17,8 +23,8 @@ pub(super) struct Draft {
     /// How much of the text was told on.
     told: usize,
     thought: String,
-    /// The calls that were told on, by the provider's name for them, and how long each is.
-    calls: Vec<(String, usize)>,
+    /// The calls so far: whether each was told on, and how long it is.
+    calls: Vec<(bool, usize)>,
     parts: usize,
     longest: usize,
 }
@@ -70,20 +76,40 @@ impl Draft {
     /// Hears of a call. It is told of once, with its name; its arguments come piece by piece.
     pub(super) fn call(
         &mut self,
-        id: String,
+        position: usize,
         tool: String,
         length: usize,
         tell: &mut dyn FnMut(ModelEvent),
     ) -> Result<(), Failure> {
-        match self.calls.iter_mut().find(|(known, _)| *known == id) {
-            Some((_, known)) => *known = length.max(*known),
-            None if tool.is_empty() => {}
-            None => {
-                self.calls.push((id, length));
-                tell(ModelEvent::Call { tool });
-            }
+        if position >= MOST_CALLS {
+            let message =
+                format!("The answer was stopped: it asks for more than {MOST_CALLS} calls.");
+            return Err(Failure::lasting(ModelErrorKind::Malformed, message));
+        }
+        if position >= self.calls.len() {
+            self.calls.resize(position + 1, (false, 0));
+        }
+        let (is_told, known) = &mut self.calls[position];
+        *known = length;
+        // The name may come after the first of the arguments.
+        if !*is_told && !tool.is_empty() {
+            *is_told = true;
+            tell(ModelEvent::Call { tool });
         }
         self.bounded()
+    }
+
+    /// What broke off at the length limit before it was anything is no answer: neither part of a
+    /// call, nor nothing at all because the model was still thinking.
+    pub(super) fn refuse_fragment(&self, request: &ModelRequest) -> Result<(), Failure> {
+        let text = self.text.trim_start();
+        let is_said = !text.is_empty() && !text.starts_with(CALL_STARTS);
+        if is_said || !self.found(request).calls.is_empty() {
+            return Ok(());
+        }
+        let message = "The answer broke off before it said anything: it was longer than it was \
+                       allowed to be. Allow more output tokens, or ask for less at once.";
+        Err(Failure::lasting(ModelErrorKind::Malformed, message))
     }
 
     pub(super) fn finish(
@@ -93,14 +119,7 @@ impl Draft {
         usage: Usage,
         tell: &mut dyn FnMut(ModelEvent),
     ) -> Finished {
-        let is_offered = |name: &str| {
-            name == FINISH
-                || request
-                    .tools
-                    .iter()
-                    .any(|tool| tool.name().as_str() == name)
-        };
-        let mut found = find(&self.text, &is_offered);
+        let mut found = self.found(request);
         let wrote_calls_as_text = calls.is_empty() && !found.calls.is_empty();
         if !calls.is_empty() {
             // The provider has already read the calls; what looks like more of them is text.
@@ -143,10 +162,18 @@ impl Draft {
         }
     }
 
+    fn found(&self, request: &ModelRequest) -> Found {
+        let is_offered = |name: &str| {
+            let mut tools = request.tools.iter();
+            name == FINISH || tools.any(|tool| tool.name().as_str() == name)
+        };
+        find(&self.text, &is_offered)
+    }
+
     /// A person should not see a call being spelled out as JSON, so what may be one is held back.
     fn may_be_call(&self) -> bool {
         let start = self.text.trim_start();
-        self.form == Form::Structured || start.is_empty() || start.starts_with(['{', '[', '`', '<'])
+        self.form == Form::Structured || start.is_empty() || start.starts_with(CALL_STARTS)
     }
 
     /// Every part counts, so that a stream of empty ones ends too.

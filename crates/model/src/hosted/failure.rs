@@ -53,7 +53,7 @@ impl Failure {
             &format!("{status}{quoted}"),
             &said,
         );
-        failure.error.retry_after = retry_after;
+        failure.error.retry_after = retry_after.or_else(|| retry_delay(body));
         failure
     }
 
@@ -215,5 +215,16 @@ pub(super) fn retry_after(header: impl Fn(&str) -> Option<String>) -> Option<Dur
     let seconds = number("retry-after-ms")
         .map(|ms| ms / 1000.0)
         .or_else(|| number("retry-after"))?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// The same as Google tells it: in the body, as seconds with an `s`.
+fn retry_delay(body: &str) -> Option<Duration> {
+    let json: Value = serde_json::from_str(body).ok()?;
+    let details = json.pointer("/error/details")?.as_array()?;
+    let delay = details
+        .iter()
+        .find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    let seconds = delay.strip_suffix('s')?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }

@@ -7,6 +7,14 @@ use windlass_core::model::{FINISH, ModelRequest};
 
 const LONGEST: usize = 64;
 
+/// The library takes tools of these names for Google's own, which run at Google.
+const TAKEN: [&str; 4] = [
+    "googleSearch",
+    "googleSearchRetrieval",
+    "codeExecution",
+    "urlContext",
+];
+
 /// The names of one request's tools, both ways.
 #[derive(Debug, Default)]
 pub(super) struct WireNames {
@@ -33,14 +41,15 @@ impl WireNames {
     }
 
     /// What the provider's name means.
-    pub(super) fn meant(&self, name: String) -> String {
-        self.ours.get(&name).cloned().unwrap_or(name)
+    pub(super) fn meant(&self, name: &str) -> String {
+        let ours = self.ours.get(name).map(String::as_str);
+        ours.unwrap_or(name).to_owned()
     }
 
     fn add(&mut self, name: &str) {
         let mut sent = accepted(name);
         let mut count = 1;
-        while self.ours.contains_key(&sent) {
+        while self.ours.contains_key(&sent) || TAKEN.contains(&sent.as_str()) {
             count += 1;
             let suffix = format!("_{count}");
             sent = accepted(name);

@@ -1,6 +1,10 @@
 //! The one place that knows the provider library. Translates requests into its types and its
 //! stream into ours. It is only ever streamed from: its other way refuses whole answers over one
 //! call whose arguments were cut off, with the full request in the error.
+//!
+//! What is not in our hands: the library keeps what a server sends until an event is complete, so
+//! a hostile server can fill memory with one endless event or refusal until a time limit ends it.
+//! There is no place between the two where bytes could be counted.
 
 use std::sync::Arc;
 
@@ -8,21 +12,21 @@ use futures::StreamExt;
 use genai::adapter::AdapterKind;
 use genai::chat::{
     ChatMessage as WireMessage, ChatOptions, ChatRequest, ChatStream, ChatStreamEvent, ContentPart,
-    MessageContent, ReasoningEffort, StreamEnd, Tool, ToolCall, ToolResponse,
+    MessageContent, ReasoningEffort, StopReason, StreamEnd, Tool, ToolCall, ToolResponse,
 };
 use genai::resolver::{AuthData, Endpoint as WireEndpoint};
 use genai::{Client, Headers, ModelIden, ServiceTarget};
-use serde_json::{Deserializer, Value, json};
+use serde_json::{Value, json};
 use windlass_core::model::{
-    ChatMessage, FINISH, ModelErrorKind, ModelRequest, RequestedArguments, RequestedCall, Usage,
-    finish_schema,
+    ChatMessage, FINISH, ModelErrorKind, ModelRequest, RequestedCall, Usage, finish_schema,
 };
 use windlass_core::run::repair_json;
 
-use super::Form;
+use super::calls::Calls;
 use super::endpoint::{Endpoint, Protocol};
 use super::failure::{Failure, retry_after};
 use super::names::WireNames;
+use super::{Form, HostedSettings};
 use crate::client::ModelError;
 use crate::dialect::{Speaker, conversation, schema};
 
@@ -32,15 +36,17 @@ pub(super) enum Piece {
     Alive,
     Text(String),
     Thought(String),
-    /// A call and how long its arguments are so far.
+    /// The call at this position among the answer's, and how long its arguments are so far.
     Call {
-        id: String,
+        position: usize,
         tool: String,
         length: usize,
     },
     End {
         calls: Vec<RequestedCall>,
         usage: Usage,
+        /// The model had more to say than it was allowed to.
+        is_cut_off: bool,
     },
 }
 
@@ -74,20 +80,19 @@ impl Wire {
         &self,
         request: &ModelRequest,
         form: Form,
-        temperature: Option<f64>,
+        settings: &HostedSettings,
     ) -> Result<Pieces, Failure> {
         let names = WireNames::new(request);
-        let mut options = ChatOptions::default()
-            .with_capture_usage(true)
-            .with_capture_tool_calls(true);
-        if let Some(temperature) = temperature {
-            options = options.with_temperature(temperature);
-        }
-        if self.endpoint.protocol == Protocol::OpenAi {
-            // Otherwise a model called `something-high` would be asked for as `something`. A
-            // budget is the one effort that this protocol has no word for, so none is sent.
-            options = options.with_reasoning_effort(ReasoningEffort::Budget(0));
-        }
+        let mut options = ChatOptions::default().with_capture_usage(true);
+        options.temperature = settings.temperature;
+        options.max_tokens = settings.max_output_tokens;
+        // Otherwise a model called `something-high` would be asked for as `something`. These are
+        // the efforts that each protocol has no word for, so none is sent.
+        options.reasoning_effort = match self.endpoint.protocol {
+            Protocol::OpenAi => Some(ReasoningEffort::Budget(0)),
+            Protocol::Gemini => Some(ReasoningEffort::Zero),
+            Protocol::Anthropic => None,
+        };
         let chat = match form {
             Form::Native => native(request, &names),
             Form::Structured => {
@@ -106,7 +111,7 @@ impl Wire {
             stream: answer.stream,
             endpoint: Arc::clone(&self.endpoint),
             names,
-            seen: Vec::new(),
+            calls: Calls::default(),
         })
     }
 
@@ -155,8 +160,7 @@ pub(super) struct Pieces {
     stream: ChatStream,
     endpoint: Arc<Endpoint>,
     names: WireNames,
-    /// The calls that were seen, by id, with their names.
-    seen: Vec<(String, String)>,
+    calls: Calls,
 }
 
 impl Pieces {
@@ -187,24 +191,32 @@ impl Pieces {
     }
 
     fn call(&mut self, call: ToolCall) -> Piece {
-        if !self.seen.iter().any(|(id, _)| *id == call.call_id) {
-            self.seen.push((call.call_id.clone(), call.fn_name.clone()));
-        }
-        // The chunk holds all of the arguments so far, not what is new.
-        let length = call.fn_arguments.as_str().map_or(0, str::len);
+        let ToolCall {
+            call_id,
+            fn_name,
+            fn_arguments,
+            ..
+        } = &call;
+        let text = fn_arguments.as_str().unwrap_or_default();
+        let heard = match self.endpoint.protocol {
+            Protocol::OpenAi => self.calls.more(call_id, fn_name, text),
+            Protocol::Anthropic => self.calls.so_far(call_id, fn_name, text),
+            Protocol::Gemini => self.calls.whole(fn_name, fn_arguments),
+        };
         Piece::Call {
-            id: call.call_id,
-            tool: self.names.meant(call.fn_name),
-            length,
+            position: heard.position,
+            tool: self.names.meant(heard.name),
+            length: heard.length,
         }
     }
 
-    fn end(&self, mut end: StreamEnd) -> Result<Piece, Failure> {
+    fn end(&mut self, end: StreamEnd) -> Result<Piece, Failure> {
+        let reason = end.captured_stop_reason;
         // For this protocol the library makes up an end when the connection is cut.
-        if self.endpoint.protocol == Protocol::Gemini && end.captured_stop_reason.is_none() {
+        if self.endpoint.protocol == Protocol::Gemini && reason.is_none() {
             return Err(broken_off(&self.endpoint));
         }
-        let usage = end.captured_usage.take().unwrap_or_default();
+        let usage = end.captured_usage.unwrap_or_default();
         let count = |tokens: Option<i32>| {
             tokens
                 .and_then(|tokens| u64::try_from(tokens).ok())
@@ -215,55 +227,18 @@ impl Pieces {
             output_tokens: count(usage.completion_tokens),
             microdollars: None,
         };
-        let calls = settled(
-            end.captured_into_tool_calls().unwrap_or_default(),
-            &self.seen,
-        );
-        let calls = calls.into_iter().map(|(name, arguments)| RequestedCall {
-            tool: self.names.meant(name),
-            arguments: match arguments {
-                // What the library could not parse it leaves as the text it was.
-                Value::String(text) => RequestedArguments::Text(text),
-                other => RequestedArguments::Json(other),
-            },
+        let calls = std::mem::take(&mut self.calls).finish();
+        let calls = calls.map(|(name, arguments)| RequestedCall {
+            tool: self.names.meant(&name),
+            arguments,
             confidence: None,
         });
         Ok(Piece::End {
             calls: calls.collect(),
             usage,
+            is_cut_off: matches!(reason, Some(StopReason::MaxTokens(_))),
         })
     }
-}
-
-/// Names and arguments of the calls, with two slips of servers put right: numbering that starts
-/// at one, which the library fills up with copies, and numbering all calls zero, which makes it
-/// join them.
-fn settled(calls: Vec<ToolCall>, seen: &[(String, String)]) -> Vec<(String, Value)> {
-    if let ([call], true) = (calls.as_slice(), seen.len() > 1)
-        && let Value::String(joined) = &call.fn_arguments
-    {
-        let split: Result<Vec<Value>, _> = Deserializer::from_str(joined).into_iter().collect();
-        if let Some(split) = split.ok().filter(|split| split.len() == seen.len()) {
-            return seen
-                .iter()
-                .map(|(_, name)| name.clone())
-                .zip(split)
-                .collect();
-        }
-    }
-    let is_copy = |index: usize, call: &ToolCall| {
-        let later = calls[index + 1..].iter();
-        !call.call_id.is_empty()
-            && later
-                .clone()
-                .any(|later| later.call_id == call.call_id && later.fn_name == call.fn_name)
-    };
-    let kept = calls
-        .iter()
-        .enumerate()
-        .filter(|(index, call)| !is_copy(*index, call));
-    kept.map(|(_, call)| (call.fn_name.clone(), call.fn_arguments.clone()))
-        .collect()
 }
 
 fn native(request: &ModelRequest, names: &WireNames) -> ChatRequest {
@@ -354,8 +329,10 @@ fn response_format(request: &ModelRequest) -> Value {
 
 fn broken_off(endpoint: &Endpoint) -> Failure {
     let message = format!(
-        "The connection to {} was cut before the answer was complete.",
-        endpoint.provider
+        "The connection to {} was cut before the answer was complete. Ask again; if it happens \
+         again, see whether the server at {} still runs.",
+        endpoint.provider,
+        endpoint.shown_url()
     );
     Failure::lasting(ModelErrorKind::Malformed, message)
 }

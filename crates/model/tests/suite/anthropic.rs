@@ -2,15 +2,12 @@
 
 use serde_json::json;
 use windlass_core::model::{ModelErrorKind, RequestedArguments};
-use windlass_model::HostedModel;
 
 use super::server::{Reply, Server};
-use super::support::{KEY, Outcome, ask, call, called, keys, longer_request, settings, text};
+use super::support::{KEY, Outcome, ask_as, call, called, longer_request, text};
 
 async fn asked(server: &Server) -> Outcome {
-    let model = "Anthropic/claude-test".parse().unwrap();
-    let model = HostedModel::with_variables(&model, settings(server), &keys).unwrap();
-    ask(&model, &longer_request()).await
+    ask_as("Anthropic/claude-test", server, &longer_request()).await
 }
 
 fn started() -> Reply {
@@ -98,6 +95,21 @@ async fn text_and_calls_arrive_and_the_request_is_as_it_must_be() {
 }
 
 #[tokio::test]
+async fn two_calls_are_two_calls_and_one_without_arguments_has_none() {
+    let start =
+        |id: &str, name: &str| json!({"type": "tool_use", "id": id, "name": name, "input": {}});
+    let deltas = ["{\"query\":", " \"rust\"}"]
+        .map(|part| json!({"type": "input_json_delta", "partial_json": part}));
+    let reply = stopped(block(started(), 0, start("t1", "search"), &deltas), 0);
+    let reply = stopped(block(reply, 1, start("t2", "search"), &[]), 1);
+    let server = Server::start([ended(reply)]).await;
+    let outcome = asked(&server).await;
+    let wanted = [json!({"query": "rust"}), json!({})].map(|arguments| call("search", arguments));
+    assert_eq!(outcome.answer.unwrap().calls, wanted);
+    assert_eq!(outcome.events[..2], [called("search"), called("search")]);
+}
+
+#[tokio::test]
 async fn a_call_cut_off_by_the_length_limit_is_text() {
     let deltas = [json!({"type": "input_json_delta", "partial_json": "{\"query\": \"ru"})];
     let start = json!({"type": "tool_use", "id": "t1", "name": "search", "input": {}});
@@ -115,10 +127,8 @@ async fn an_overload_in_the_stream_is_tried_again_and_a_cut_is_not() {
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
     let server = Server::start([started().named_event("error", &overloaded)]).await;
     let error = asked(&server).await.answer.unwrap_err();
-    assert_eq!(
-        (error.kind, server.asked().len()),
-        (ModelErrorKind::Overloaded, 3)
-    );
+    let seen = (error.kind, server.asked().len());
+    assert_eq!(seen, (ModelErrorKind::Overloaded, 3));
     assert_eq!(
         error.message,
         "Anthropic cannot answer at the moment (in the stream: Overloaded)."
@@ -126,10 +136,8 @@ async fn an_overload_in_the_stream_is_tried_again_and_a_cut_is_not() {
 
     let server = Server::start([started()]).await;
     let error = asked(&server).await.answer.unwrap_err();
-    assert_eq!(
-        (error.kind, server.asked().len()),
-        (ModelErrorKind::Malformed, 1)
-    );
+    let seen = (error.kind, server.asked().len());
+    assert_eq!(seen, (ModelErrorKind::Malformed, 1));
 }
 
 #[tokio::test]

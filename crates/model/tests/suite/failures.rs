@@ -7,7 +7,7 @@ use windlass_core::model::ModelErrorKind;
 use windlass_model::{HostedModel, HostedSettings};
 
 use super::server::{Reply, Server, delta};
-use super::support::{KEY, ask, asked, keys, model, request, settings, text};
+use super::support::{KEY, ask, asked, keys, model, refused, request, settings, text};
 
 fn refusal(message: &str) -> Value {
     json!({"error": {"message": message, "type": "whatever"}})
@@ -35,11 +35,8 @@ async fn a_rate_limit_is_waited_for_as_long_as_was_asked() {
 async fn a_rate_limit_that_stays_is_an_error_after_three_tries() {
     let limited = Reply::status(429, refusal("Slow down.")).header("retry-after-ms", "5");
     let server = Server::start([limited]).await;
-    let error = asked(&server).await.answer.unwrap_err();
-    assert_eq!(
-        (error.kind, server.asked().len()),
-        (ModelErrorKind::RateLimited, 3)
-    );
+    let (error, tries) = refused(&server).await;
+    assert_eq!((error.kind, tries), (ModelErrorKind::RateLimited, 3));
     assert_eq!(
         error.message,
         "OpenAI limits how often it is asked (429: Slow down.)."
@@ -51,11 +48,9 @@ async fn a_rate_limit_that_stays_is_an_error_after_three_tries() {
 async fn a_provider_that_wants_a_long_wait_is_not_asked_again() {
     let server =
         Server::start([Reply::status(429, refusal("Slow down.")).header("retry-after", "7")]).await;
-    let error = asked(&server).await.answer.unwrap_err();
-    assert_eq!(
-        (error.retry_after, server.asked().len()),
-        (Some(Duration::from_secs(7)), 1)
-    );
+    let (error, tries) = refused(&server).await;
+    let seven_seconds = Some(Duration::from_secs(7));
+    assert_eq!((error.retry_after, tries), (seven_seconds, 1));
 }
 
 #[tokio::test]
@@ -63,11 +58,8 @@ async fn a_quota_that_is_used_up_is_not_asked_again() {
     let body =
         json!({"error": {"message": "You exceeded your quota.", "code": "insufficient_quota"}});
     let server = Server::start([Reply::status(429, body)]).await;
-    let error = asked(&server).await.answer.unwrap_err();
-    assert_eq!(
-        (error.kind, server.asked().len()),
-        (ModelErrorKind::RateLimited, 1)
-    );
+    let (error, tries) = refused(&server).await;
+    assert_eq!((error.kind, tries), (ModelErrorKind::RateLimited, 1));
 }
 
 #[tokio::test]
@@ -77,11 +69,8 @@ async fn a_server_error_is_tried_again_and_then_told() {
     assert_eq!(asked(&server).await.answer.unwrap().text, "Yes.");
 
     let server = Server::start([down()]).await;
-    let error = asked(&server).await.answer.unwrap_err();
-    assert_eq!(
-        (error.kind, server.asked().len()),
-        (ModelErrorKind::Overloaded, 3)
-    );
+    let (error, tries) = refused(&server).await;
+    assert_eq!((error.kind, tries), (ModelErrorKind::Overloaded, 3));
     assert_eq!(
         error.message,
         "OpenAI cannot answer at the moment (500: Oh no.)."
@@ -131,16 +120,16 @@ async fn every_lasting_refusal_has_its_kind_and_is_not_tried_again() {
     ];
     for (status, body, kind, message) in cases {
         let server = Server::start([Reply::status(status, body)]).await;
-        let error = asked(&server).await.answer.unwrap_err();
-        assert_eq!((error.kind, error.message.as_str()), (kind, message));
-        assert_eq!(server.asked().len(), 1);
+        let (error, tries) = refused(&server).await;
+        let seen = (error.kind, error.message.as_str(), tries);
+        assert_eq!(seen, (kind, message, 1));
     }
 }
 
 #[tokio::test]
 async fn an_unknown_model_is_named_with_where_it_was_looked_for() {
     let server = Server::start([Reply::status(404, refusal("The model does not exist"))]).await;
-    let error = asked(&server).await.answer.unwrap_err();
+    let (error, _) = refused(&server).await;
     assert_eq!(error.kind, ModelErrorKind::UnknownModel);
     assert_eq!(
         error.message,

@@ -3,6 +3,8 @@ mod cassettes;
 mod dialects;
 mod endpoints;
 mod failures;
+mod gemini;
+mod llama;
 mod requests;
 mod server;
 mod streams;

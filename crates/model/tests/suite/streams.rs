@@ -8,7 +8,9 @@ use windlass_core::model::{ModelErrorKind, RequestedArguments, Usage};
 use windlass_model::{HostedSettings, ModelClient, ModelEvent};
 
 use super::server::{Reply, Server, delta};
-use super::support::{ask, asked, call, called, model, request, settings, text};
+use super::support::{
+    answer_to, ask, asked, call, called, model, refused, request, settings, text,
+};
 
 /// Sets one of the limits.
 type Limit = fn(&mut HostedSettings, Duration);
@@ -57,10 +59,7 @@ async fn thoughts_are_told_apart_from_text() {
         delta(json!({"reasoning_content": "Hm."})),
         delta(json!({"content": "Yes."})),
     ];
-    let answer = asked(&Server::start([Reply::events(&events)]).await)
-        .await
-        .answer
-        .unwrap();
+    let answer = answer_to(&events).await;
     assert_eq!(
         (answer.thought.as_deref(), answer.text.as_str()),
         (Some("Hm."), "Yes.")
@@ -105,23 +104,19 @@ async fn calls_numbered_from_one_are_not_doubled() {
         delta(json!({"tool_calls": [call_delta(1, "a", "search", "{\"query\":")]})),
         delta(json!({"tool_calls": [more(1, " \"one\"}")]})),
     ];
-    let answer = asked(&Server::start([Reply::events(&events)]).await)
-        .await
-        .answer
-        .unwrap();
+    let answer = answer_to(&events).await;
     assert_eq!(answer.calls, [call("search", json!({"query": "one"}))]);
 }
 
 #[tokio::test]
 async fn calls_that_are_all_numbered_zero_are_not_joined() {
-    let events = [
-        delta(json!({"tool_calls": [call_delta(0, "a", "search", "{\"query\": \"one\"}")]})),
-        delta(json!({"tool_calls": [call_delta(0, "b", "finish", "{\"answer\": \"two\"}")]})),
-    ];
-    let answer = asked(&Server::start([Reply::events(&events)]).await)
-        .await
-        .answer
-        .unwrap();
+    let answer = answer_to(&[
+        delta(json!({"tool_calls": [call_delta(0, "a", "search", "{\"query\":")]})),
+        delta(json!({"tool_calls": [more(0, " \"one\"}")]})),
+        delta(json!({"tool_calls": [call_delta(0, "b", "finish", "")]})),
+        delta(json!({"tool_calls": [more(0, "{\"answer\": \"two\"}")]})),
+    ])
+    .await;
     let wanted = [
         call("search", json!({"query": "one"})),
         call("finish", json!({"answer": "two"})),
@@ -130,14 +125,78 @@ async fn calls_that_are_all_numbered_zero_are_not_joined() {
 }
 
 #[tokio::test]
+async fn calls_that_arrive_by_turns_are_told_apart_by_their_number() {
+    let answer = answer_to(&[
+        delta(json!({"tool_calls": [call_delta(0, "a", "search", "{\"query\":")]})),
+        delta(json!({"tool_calls": [call_delta(1, "b", "search", "{\"query\":")]})),
+        delta(json!({"tool_calls": [more(0, " \"{one\"}")]})),
+        delta(json!({"tool_calls": [more(1, " \"two\\\"}\"}")]})),
+    ])
+    .await;
+    let wanted = ["{one", "two\"}"].map(|query| call("search", json!({"query": query})));
+    assert_eq!(answer.calls, wanted);
+}
+
+#[tokio::test]
+async fn a_server_that_gives_no_ids_or_repeats_names_is_understood() {
+    let unnamed = |arguments: &str| json!({"tool_calls": [{"index": 0, "function": {"name": "search", "arguments": arguments}}]});
+    let pieces = ["{\"query\":", " \"one\"}", "{\"query\": \"two\"}"];
+    let answer = answer_to(&pieces.map(|piece| delta(unnamed(piece)))).await;
+    let wanted = ["one", "two"].map(|query| call("search", json!({"query": query})));
+    assert_eq!(answer.calls, wanted);
+}
+
+#[tokio::test]
+async fn a_number_that_is_far_too_high_costs_nothing() {
+    // The library would make room for four thousand million calls.
+    let answer = answer_to(&[
+        delta(json!({"tool_calls": [call_delta(u32::MAX, "a", "search", "{\"query\":")]})),
+        delta(json!({"tool_calls": [more(u32::MAX, " \"one\"}")]})),
+    ])
+    .await;
+    assert_eq!(answer.calls, [call("search", json!({"query": "one"}))]);
+}
+
+#[tokio::test]
+async fn more_calls_than_anyone_means_are_stopped() {
+    let calls: Vec<_> = (0..129)
+        .map(|number| call_delta(number, &format!("id{number}"), "search", "{}"))
+        .collect();
+    let server = Server::start([Reply::events(&[delta(json!({"tool_calls": calls}))])]).await;
+    let (error, tries) = refused(&server).await;
+    assert_eq!((error.kind, tries), (ModelErrorKind::Malformed, 1));
+    assert_eq!(
+        error.message,
+        "The answer was stopped: it asks for more than 128 calls."
+    );
+}
+
+#[tokio::test]
+async fn an_answer_cut_off_at_its_length_is_refused_only_while_it_says_nothing() {
+    let cut_off = |delta: serde_json::Value| json!({"choices": [{"delta": delta, "finish_reason": "length"}]});
+    for nothing in [
+        json!({"content": "{\"action\": \"fin"}),
+        json!({"reasoning_content": "Hm."}),
+    ] {
+        let server = Server::start([Reply::events(&[cut_off(nothing)])]).await;
+        let (error, tries) = refused(&server).await;
+        assert_eq!((error.kind, tries), (ModelErrorKind::Malformed, 1));
+        let message = "The answer broke off before it said anything: it was longer than it was \
+                       allowed to be. Allow more output tokens, or ask for less at once.";
+        assert_eq!(error.message, message);
+    }
+    let answer = answer_to(&[cut_off(json!({"content": "Rust is"}))]).await;
+    assert_eq!(answer.text, "Rust is");
+    let begun = json!({"tool_calls": [call_delta(0, "a", "search", "{\"que")]});
+    assert_eq!(answer_to(&[cut_off(begun)]).await.calls.len(), 1);
+}
+
+#[tokio::test]
 async fn cut_off_arguments_arrive_as_the_text_they_are() {
     let events = [delta(
         json!({"tool_calls": [call_delta(0, "a", "search", "{\"query\": \"ru")]}),
     )];
-    let answer = asked(&Server::start([Reply::events(&events)]).await)
-        .await
-        .answer
-        .unwrap();
+    let answer = answer_to(&events).await;
     assert_eq!(
         answer.calls[0].arguments,
         RequestedArguments::Text("{\"query\": \"ru".to_owned())
@@ -167,7 +226,11 @@ async fn a_connection_that_is_cut_is_no_answer_and_not_asked_again() {
         assert_eq!(error.kind, ModelErrorKind::Malformed);
         assert_eq!(
             error.message,
-            "The connection to OpenAI was cut before the answer was complete."
+            format!(
+                "The connection to OpenAI was cut before the answer was complete. Ask again; if \
+                 it happens again, see whether the server at {}/ still runs.",
+                server.url
+            )
         );
         assert_eq!(
             (outcome.events, server.asked().len()),
@@ -179,10 +242,8 @@ async fn a_connection_that_is_cut_is_no_answer_and_not_asked_again() {
 #[tokio::test]
 async fn what_is_not_json_in_a_stream_is_malformed() {
     let server = Server::start([Reply::stream().chunk(b"data: <html>\n\n").done()]).await;
-    assert_eq!(
-        asked(&server).await.answer.unwrap_err().kind,
-        ModelErrorKind::Malformed
-    );
+    let (error, _) = refused(&server).await;
+    assert_eq!(error.kind, ModelErrorKind::Malformed);
 }
 
 #[tokio::test]

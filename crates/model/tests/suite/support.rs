@@ -11,7 +11,7 @@ use windlass_core::model::{
 use windlass_model::{Dialect, HostedModel, HostedSettings, ModelClient, ModelError, ModelEvent};
 use windlass_spec::{NonEmptyText, Signature, ToolName, ToolSpecification};
 
-use super::server::Server;
+use super::server::{Reply, Server};
 
 pub(crate) const KEY: &str = "secret-key-of-the-tests";
 
@@ -90,7 +90,11 @@ pub(crate) fn settings(server: &Server) -> HostedSettings {
 }
 
 pub(crate) fn model(settings: HostedSettings) -> HostedModel {
-    HostedModel::with_variables(&"OpenAI/test-model".parse().unwrap(), settings, &keys).unwrap()
+    model_of("OpenAI/test-model", settings)
+}
+
+pub(crate) fn model_of(name: &str, settings: HostedSettings) -> HostedModel {
+    HostedModel::with_variables(&name.parse().unwrap(), settings, &keys).unwrap()
 }
 
 /// What came of a request, and what was told on the way.
@@ -108,9 +112,28 @@ pub(crate) async fn ask(model: &dyn ModelClient, request: &ModelRequest) -> Outc
     Outcome { answer, events }
 }
 
+/// What a native model of this name comes to that gets these replies.
+pub(crate) async fn ask_as(name: &str, server: &Server, request: &ModelRequest) -> Outcome {
+    ask(&model_of(name, settings(server)), request).await
+}
+
 /// What a native model comes to that gets these replies.
 pub(crate) async fn asked(server: &Server) -> Outcome {
-    ask(&model(settings(server)), &request()).await
+    ask_as("OpenAI/test-model", server, &request()).await
+}
+
+/// What a native model answers that gets these OpenAI events.
+pub(crate) async fn answer_to(events: &[serde_json::Value]) -> ModelAnswer {
+    let server = Server::start([Reply::events(events)]).await;
+    asked(&server).await.answer.unwrap()
+}
+
+/// The error a native model comes to, and how often it has asked by then.
+pub(crate) async fn refused(server: &Server) -> (ModelError, usize) {
+    (
+        asked(server).await.answer.unwrap_err(),
+        server.asked().len(),
+    )
 }
 
 pub(crate) fn call(tool: &str, arguments: serde_json::Value) -> RequestedCall {

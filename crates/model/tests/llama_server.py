@@ -1,0 +1,36 @@
+"""Serves a language model on loopback with llama.cpp, until standard input ends.
+
+Usage: python llama_server.py MODEL.gguf
+
+Prints the base URL of its OpenAI-style interface as the first line. It ends with its standard
+input, so that it never outlives the program that started it, however that one ended.
+"""
+
+import os
+import signal
+import sys
+
+import xllamacpp
+
+# An interrupt at the keyboard reaches the whole process group; who started this decides.
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+parameters = xllamacpp.CommonParams()
+parameters.model.path = sys.argv[1]
+parameters.model_alias = ["smollm2"]
+parameters.hostnames = ["127.0.0.1"]
+parameters.port = 0
+# One request at a time, so that a test sees whether the one before it was really given up.
+parameters.n_parallel = 1
+parameters.n_ctx = 2048
+# With more threads than free cores they wait for each other, and it is ten times as slow.
+parameters.cpuparams.n_threads = 1
+parameters.cpuparams_batch.n_threads = 1
+parameters.warmup = False
+parameters.verbosity = 0
+
+server = xllamacpp.Server(parameters)
+print(f"{server.listening_address}/v1", flush=True)
+sys.stdin.buffer.read()
+# The server's threads would otherwise finish what they are at.
+os._exit(0)
