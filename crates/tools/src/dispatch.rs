@@ -15,6 +15,7 @@ use windlass_core::run::CallEnd;
 use windlass_spec::{Effect, ErrorCategory, Failure, RiskLevel, ToolSpecification};
 
 use crate::bind::BoundTool;
+use crate::envelope::{self, Opened};
 use crate::error::ToolError;
 use crate::output::too_large;
 use crate::tool::CallContext;
@@ -151,10 +152,16 @@ fn ended_by_itself(
     max_output_bytes: usize,
 ) -> CallEnd {
     match ended {
-        Ok(Ok(value)) => match bad_output(tool.specification(), &value, max_output_bytes) {
-            None => CallEnd::Success(value),
-            Some(error) => CallEnd::Error(error.into_failure(effect.of_bad_output)),
-        },
+        Ok(Ok(value)) => {
+            let value = match envelope::open(tool.specification(), value) {
+                Opened::Result(value) => value,
+                Opened::End(end) => return end,
+            };
+            match bad_output(tool.specification(), &value, max_output_bytes) {
+                None => CallEnd::Success(value),
+                Some(error) => CallEnd::Error(error.into_failure(effect.of_bad_output)),
+            }
+        }
         Ok(Err(error)) => {
             let otherwise = match error.category() {
                 ErrorCategory::InvalidOutput => effect.of_bad_output,

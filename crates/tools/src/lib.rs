@@ -13,6 +13,7 @@ mod builder;
 mod command;
 mod difference;
 mod dispatch;
+mod envelope;
 mod error;
 mod failure;
 pub mod hello;

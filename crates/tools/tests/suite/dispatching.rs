@@ -267,3 +267,73 @@ async fn a_permit_for_another_tool_runs_nothing() {
             .contains("the permit is for `other`, not for `tried`")
     );
 }
+
+/// What comes of a tool of that return type that answers this.
+async fn answered(returns: &str, answer: Value) -> CallEnd {
+    let signature = format!("() --> IO {returns}");
+    let tool = tool_of(&signature, risk(RiskLevel::Reversible), move |_| {
+        let answer = answer.clone();
+        Box::pin(async move { Ok(answer) })
+    });
+    call(&tool, json!({})).await
+}
+
+#[tokio::test]
+async fn what_is_inside_an_envelope_is_the_result() {
+    let envelope = json!({
+        "status": "success", "action": "tried", "data": "all well",
+        "timestamp": "2026-01-01T00:00:00Z",
+    });
+    assert_eq!(
+        answered("Text", envelope.clone()).await,
+        CallEnd::Success(json!("all well"))
+    );
+    // The same, as a program prints it.
+    assert_eq!(
+        answered("Text", Value::String(envelope.to_string())).await,
+        CallEnd::Success(json!("all well"))
+    );
+    // An older shape of it.
+    assert_eq!(
+        answered("Text", json!({"status": "SUCCESS", "data": "all well"})).await,
+        CallEnd::Success(json!("all well"))
+    );
+}
+
+#[tokio::test]
+async fn an_error_inside_an_envelope_is_an_error() {
+    for answer in [
+        json!({"status": "error", "error": "no such city"}),
+        json!({"success": false, "error_message": "no such city"}),
+    ] {
+        let CallEnd::Error(failure) = answered("Text", answer).await else {
+            panic!("an error was told");
+        };
+        assert!(
+            failure.operator_message.contains("no such city"),
+            "{failure:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_result_as_promised_is_not_taken_for_an_older_envelope() {
+    let answer = json!({"status": "error", "data": 1});
+    assert_eq!(
+        answered("Object", answer.clone()).await,
+        CallEnd::Success(answer)
+    );
+}
+
+#[tokio::test]
+async fn a_tool_that_needs_a_person_says_so() {
+    let answer = json!({
+        "status": "human_required",
+        "hil_required": true,
+        "data": {"intervention_type": "captcha", "message": "Solve the captcha."},
+    });
+    let CallEnd::Error(failure) = answered("Text", answer).await else {
+        panic!("a person is needed");
+    };
+    assert!(failure.model_message.contains("person"), "{failure:?}");
+}

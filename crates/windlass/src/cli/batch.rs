@@ -10,19 +10,21 @@ use futures::StreamExt as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use windlass_core::run::{Run, RunEnd, Task};
-use windlass_runtime::{Crew, Driver, NewTask, Stop};
+use windlass_runtime::{Driver, NewTask, Stop};
 use windlass_spec::{RunId, TaskInput, ToolName, read_tasks};
 use windlass_store::{RunFilter, Store};
 
 use super::Outcome;
 use super::arguments::RunTask;
+use super::crew::Chosen;
 use super::interrupt::stop_on_interrupt;
 use super::run::{block_on, exit_code};
 use super::terminal::{complain, put, visible};
 use super::{crew, data};
 
-pub(super) fn run(command: &RunTask, file: &Path, workers: Crew) -> anyhow::Result<Outcome> {
-    let tasks = tasks(file, &workers)?;
+pub(super) fn run(command: &RunTask, file: &Path, chosen: &Chosen) -> anyhow::Result<Outcome> {
+    let tasks = tasks(file, chosen)?;
+    let workers = chosen.assemble(&command.crew)?;
     let stored = data::open(command.data.as_deref())?;
     let store = Arc::clone(stored.store());
     let bar = bar(tasks.len());
@@ -60,7 +62,7 @@ pub(super) fn run(command: &RunTask, file: &Path, workers: Crew) -> anyhow::Resu
 const INTERRUPTED: u8 = 130;
 
 /// Reads the tasks and checks them all before the first is begun.
-fn tasks(file: &Path, crew: &Crew) -> anyhow::Result<Vec<TaskInput>> {
+fn tasks(file: &Path, chosen: &Chosen) -> anyhow::Result<Vec<TaskInput>> {
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("the tasks in `{}` cannot be read", file.display()))?;
     let wrong = |problems: Vec<String>| {
@@ -77,11 +79,7 @@ fn tasks(file: &Path, crew: &Crew) -> anyhow::Result<Vec<TaskInput>> {
         "there are no tasks in `{}`",
         file.display()
     );
-    let agent = &crew.lead().agent;
-    let tools = agent.tools().iter().map(|tool| tool.name().as_str());
-    let known: Vec<&str> = tools
-        .chain(agent.agents().iter().map(|agent| agent.as_str()))
-        .collect();
+    let known = chosen.tool_names();
     let missing: Vec<String> = tasks
         .iter()
         .filter_map(|task| Some((task, task.check_tools(known.iter().copied()).err()?)))

@@ -12,7 +12,7 @@ use windlass_model::{
     ScriptedModel,
 };
 use windlass_runtime::Crew;
-use windlass_spec::{Agent, AgentFile, Model};
+use windlass_spec::{Agent, AgentFile, AgentName, Model};
 use windlass_tools::{BindingMode, ToolLibrary};
 
 use super::arguments::{CrewOptions, Mode};
@@ -20,17 +20,40 @@ use super::libraries;
 use super::report::Reporter;
 use super::schema::{read_file, unknown};
 
-/// Reads the file and puts its agent to work. `None` if the file has mistakes, which were reported.
-pub(super) fn assemble(
+/// An agent that was chosen, and the file that declares it.
+pub(super) struct Chosen {
+    pub(super) agent: Agent,
+    file: AgentFile,
+}
+
+impl Chosen {
+    /// Puts the agent to work.
+    pub(super) fn assemble(&self, options: &CrewOptions) -> anyhow::Result<Crew> {
+        assemble_agent(self.file.agents(), &self.agent, options)
+    }
+
+    /// What its tasks may name as tools: its tools and its sub-agents.
+    pub(super) fn tool_names(&self) -> Vec<&str> {
+        let tools = self.agent.tools().iter().map(|tool| tool.name().as_str());
+        let agents = self.agent.agents().iter().map(AgentName::as_str);
+        tools.chain(agents).collect()
+    }
+}
+
+/// Reads the file and chooses its agent. `None` if the file has mistakes, which were reported.
+pub(super) fn choose(
     file: &Path,
     options: &CrewOptions,
     reporter: &Reporter,
-) -> anyhow::Result<Option<Crew>> {
+) -> anyhow::Result<Option<Chosen>> {
     let Some(declared) = read_file(file, reporter)? else {
         return Ok(None);
     };
-    let agent = choose_agent(file, options, &declared)?;
-    assemble_agent(declared.agents(), agent, options).map(Some)
+    let agent = choose_agent(file, options, &declared)?.clone();
+    Ok(Some(Chosen {
+        agent,
+        file: declared,
+    }))
 }
 
 /// How a crew is put to work, as it is kept with a run. Paths are made absolute: the run may be gone
@@ -71,11 +94,7 @@ pub(super) fn reassemble(
 }
 
 /// Puts an agent to work with those of `agents` it may hand work to.
-pub(super) fn assemble_agent(
-    agents: &[Agent],
-    agent: &Agent,
-    options: &CrewOptions,
-) -> anyhow::Result<Crew> {
+fn assemble_agent(agents: &[Agent], agent: &Agent, options: &CrewOptions) -> anyhow::Result<Crew> {
     let library = library(options, agents, agent)?;
     let mode = match options.mode {
         Mode::Exact => BindingMode::Exact,

@@ -8,10 +8,11 @@ use anyhow::Context as _;
 use serde_json::json;
 use windlass_core::run::{Run, RunEnd, Task};
 use windlass_runtime::{Driver, NewTask, Progress, Watch};
-use windlass_spec::{Agent, RunId};
+use windlass_spec::RunId;
 
 use super::Outcome;
 use super::arguments::RunTask;
+use super::crew::Chosen;
 use super::interrupt::stop_on_interrupt;
 use super::live::Live;
 use super::report::Reporter;
@@ -20,18 +21,19 @@ use super::terminal::{complain, put, say};
 use super::{batch, crew, data};
 
 pub(super) fn run(command: &RunTask, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let Some(crew) = crew::assemble(&command.file, &command.crew, reporter)? else {
+    let Some(chosen) = crew::choose(&command.file, &command.crew, reporter)? else {
         return Ok(Outcome::Failed);
     };
     if let Some(tasks) = &command.tasks {
-        return batch::run(command, tasks, crew);
+        return batch::run(command, tasks, &chosen);
     }
     let new = NewTask {
         task_id: None,
-        task: task(command, &crew.lead().agent)?,
+        task: task(command, &chosen)?,
         settings: command.limits.settings(),
         assembly: crew::assembly(&command.crew)?,
     };
+    let crew = chosen.assemble(&command.crew)?;
     let stored = data::open(command.data.as_deref())?;
     let run = block_on(async {
         Driver::new(crew, Arc::new(stored))
@@ -43,7 +45,7 @@ pub(super) fn run(command: &RunTask, reporter: &Reporter) -> anyhow::Result<Outc
     show_end(&run, command.json || command.jsonl)
 }
 
-fn task(command: &RunTask, agent: &Agent) -> anyhow::Result<Task> {
+fn task(command: &RunTask, chosen: &Chosen) -> anyhow::Result<Task> {
     let mut description = command.task.clone().unwrap_or_default();
     if command.task.is_none() {
         let mut stdin = std::io::stdin();
@@ -61,12 +63,7 @@ fn task(command: &RunTask, agent: &Agent) -> anyhow::Result<Task> {
         "the task is empty\nhint: say what to do"
     );
     if let Some(available) = &command.available_tools {
-        let known: Vec<&str> = agent
-            .tools()
-            .iter()
-            .map(|tool| tool.name().as_str())
-            .chain(agent.agents().iter().map(|agent| agent.as_str()))
-            .collect();
+        let known = chosen.tool_names();
         for name in available {
             let is_known = known.contains(&name.as_str());
             anyhow::ensure!(is_known, unknown("tool", name, &known, "this agent"));

@@ -80,6 +80,7 @@ fn a_run_prints_every_event_as_a_line() {
     assert_eq!(
         kinds,
         [
+            "started",
             "model_answered",
             "decided",
             "call_started",
