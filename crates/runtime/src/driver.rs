@@ -24,7 +24,7 @@ use crate::progress::{Progress, Watch, watch_nothing};
 pub enum DriveError {
     /// The journal cannot be written or read.
     #[error("the journal cannot be used: {0}")]
-    Durable(#[from] DurableError),
+    Durable(DurableError),
     /// There is no such run.
     #[error("there is no run `{0}`")]
     NoSuchRun(RunId),
@@ -33,10 +33,23 @@ pub enum DriveError {
     NoSuchWorker(AgentName),
     /// The machine refused an event, which is a defect, or the journal is damaged.
     #[error("the run refused an event: {0}")]
-    Fold(#[from] FoldError),
+    Fold(FoldError),
     /// A permit was refused, which is a defect.
     #[error(transparent)]
     Permit(#[from] PermitError),
+}
+
+// Both tell their cause in their own words, so it is not told again as a source.
+impl From<DurableError> for DriveError {
+    fn from(error: DurableError) -> Self {
+        Self::Durable(error)
+    }
+}
+
+impl From<FoldError> for DriveError {
+    fn from(error: FoldError) -> Self {
+        Self::Fold(error)
+    }
 }
 
 /// How a run is stopped by hand.

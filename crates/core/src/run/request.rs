@@ -85,6 +85,18 @@ impl Run {
         }
     }
 
+    /// Why no request can hold the task, if none can. It must not be cut: half a task is another one.
+    pub(super) fn too_long(&self) -> Option<String> {
+        let limit = self.settings.context_tokens * BYTES_PER_TOKEN;
+        let length = self.task.description.len();
+        (length > limit).then(|| {
+            format!(
+                "the task has {length} bytes, and a model is shown at most {limit}; put what it is \
+                 about where a tool can read it, and say where"
+            )
+        })
+    }
+
     fn system(&self) -> String {
         let mut text = self.agent.instruction().trim().to_owned();
         text.push_str("\n\n");

@@ -493,6 +493,12 @@ impl Run {
                 budget: Budget::Time,
             });
         }
+        if let Some(message) = self.too_long() {
+            return Some(RunEnd::Failed {
+                category: ErrorCategory::InvalidArguments,
+                message,
+            });
+        }
         if !self.ready_calls().is_empty() {
             return None;
         }

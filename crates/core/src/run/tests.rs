@@ -833,3 +833,35 @@ proptest! {
         prop_assert_eq!(replayed.response(), response);
     }
 }
+
+#[test]
+fn a_task_that_no_request_can_hold_ends_its_run_at_once() {
+    let driven = Driven::start(&"a".repeat(5_000_000), Settings::default());
+    let Some(RunEnd::Failed { message, .. }) = driven.run.end() else {
+        panic!("{:?}", driven.run.end());
+    };
+    assert!(
+        message.starts_with("the task has 5000000 bytes"),
+        "{message}"
+    );
+}
+
+#[test]
+fn what_was_said_before_is_shown_as_providers_take_it() {
+    use windlass_spec::Message;
+    let name = ToolName::new("search").unwrap();
+    let shown = |message: Message| ChatMessage::from(message);
+    assert_eq!(
+        shown(Message::user("Hi")),
+        ChatMessage::User {
+            content: "Hi".to_owned()
+        }
+    );
+    // A result that nobody asked for would be refused as one.
+    assert_eq!(
+        shown(Message::function(name, "Paris")),
+        ChatMessage::User {
+            content: "`search` returned: Paris".to_owned()
+        }
+    );
+}

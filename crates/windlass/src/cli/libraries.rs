@@ -20,7 +20,9 @@ pub(super) fn find(name: &str) -> anyhow::Result<ToolLibrary> {
     }
     let text = std::fs::read_to_string(path)
         .map_err(|error| anyhow::anyhow!("the library file `{name}` cannot be read: {error}"))?;
-    let directory = path.parent().unwrap_or(Path::new("."));
+    // The parent of a bare name is the empty path, which is no directory.
+    let directory = path.parent().filter(|parent| *parent != Path::new(""));
+    let directory = directory.unwrap_or(Path::new("."));
     ToolLibrary::from_toml(&text, directory).map_err(|errors| {
         let told: Vec<String> = errors
             .iter()

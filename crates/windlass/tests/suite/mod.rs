@@ -1,4 +1,5 @@
 mod bad_input;
+mod batches;
 mod commands;
 mod documentation;
 mod program;
