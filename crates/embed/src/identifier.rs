@@ -2,10 +2,38 @@
 
 /// The words of an identifier, separated by blanks; case is kept.
 ///
-/// Separators become one blank each run; then `lowerUpper` and `ABCDef` are taken apart. For names of
-/// tools and parameters only: prose is left as it is.
+/// A run of separators (`_ . / : \ -`) becomes one blank, then `lowerUpper` and `ABCDef` are taken
+/// apart. For names of tools and parameters only: prose is left as it is.
 pub fn split_identifier(name: &str) -> String {
-    name.to_owned()
+    let mut words = String::with_capacity(name.len() + 8);
+    let mut before: Option<char> = None;
+    let mut characters = name.chars().peekable();
+    while let Some(character) = characters.next() {
+        if is_separator(character) {
+            if !before.is_some_and(is_separator) {
+                words.push(' ');
+            }
+        } else {
+            let begins_word = character.is_ascii_uppercase()
+                && before.is_some_and(|before| {
+                    before.is_ascii_lowercase()
+                        || before.is_ascii_digit()
+                        // The last capital of a run belongs to the word after it: `HTTPServer`.
+                        || before.is_ascii_uppercase()
+                            && characters.peek().is_some_and(char::is_ascii_lowercase)
+                });
+            if begins_word {
+                words.push(' ');
+            }
+            words.push(character);
+        }
+        before = Some(character);
+    }
+    words
+}
+
+fn is_separator(character: char) -> bool {
+    matches!(character, '_' | '.' | '/' | ':' | '\\' | '-')
 }
 
 /// What is embedded for a tool: its name in words, then its description.

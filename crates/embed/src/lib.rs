@@ -16,6 +16,8 @@ mod hybrid;
 mod identifier;
 mod static_embedder;
 mod vector_index;
+mod vocabulary;
+mod words;
 
 pub use bm25::{Bm25Index, Bm25Parameters};
 pub use embedder::{BoxFuture, EmbedError, Embedder, EmbedderHash, EmbedderHashError};
