@@ -1,5 +1,7 @@
 //! Names of tools and parameters as words: `getUserName` and `get_user_name` both say "get user name".
 
+use std::fmt::Write as _;
+
 /// The words of an identifier, separated by blanks; case is kept.
 ///
 /// A run of separators (`_ . / : \ -`) becomes one blank, then `lowerUpper` and `ABCDef` are taken
@@ -36,7 +38,22 @@ fn is_separator(character: char) -> bool {
     matches!(character, '_' | '.' | '/' | ':' | '\\' | '-')
 }
 
-/// What is embedded for a tool: its name in words, then its description.
+/// What is embedded for a tool: its name in words, then its description. The right text to judge
+/// whether a tool fits at all; [`tool_text_with_parameters`] is better to choose among several.
 pub fn tool_text(name: &str, description: &str) -> String {
     format!("{}. {description}", split_identifier(name))
+}
+
+/// The same with names and descriptions of the parameters. Better to choose among tools; worse to
+/// judge whether one fits at all, because parameters are alike across tools.
+pub fn tool_text_with_parameters<'a>(
+    name: &str,
+    description: &str,
+    parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> String {
+    let mut text = tool_text(name, description);
+    for (name, description) in parameters {
+        let _ = write!(text, " {}: {description}", split_identifier(name));
+    }
+    text
 }

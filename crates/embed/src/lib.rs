@@ -14,6 +14,7 @@ mod embedder;
 mod embedding;
 mod hybrid;
 mod identifier;
+mod quantised;
 mod static_embedder;
 mod vector_index;
 mod vocabulary;
@@ -23,7 +24,7 @@ pub use bm25::{Bm25Index, Bm25Parameters};
 pub use embedder::{BoxFuture, EmbedError, Embedder, EmbedderHash, EmbedderHashError};
 pub use embedding::{Embedding, NotFinite, StoredEmbeddingError};
 pub use hybrid::{HybridHit, HybridIndex, HybridParameters};
-pub use identifier::{split_identifier, tool_text};
+pub use identifier::{split_identifier, tool_text, tool_text_with_parameters};
 pub use static_embedder::StaticEmbedder;
 pub use vector_index::{DimensionMismatch, VectorIndex};
 
