@@ -1,0 +1,156 @@
+//! One decision: which tool, with which arguments, how surely, and what is missing.
+
+use serde_json::Value;
+
+use crate::extract::Reading;
+use crate::extract::date::Date;
+use crate::fill::{Filling, Form, fill};
+use crate::meaning::Meaning;
+use crate::parameter::parameters;
+use crate::rank::{self, Ranked};
+
+/// A tool as a decision sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolView<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it does.
+    pub description: &'a str,
+    /// The JSON Schema of its arguments.
+    pub input_schema: &'a Value,
+}
+
+/// How reflex decides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// How alike a task and a tool must at least be for a call.
+    pub least_likeness: f32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            least_likeness: 0.2,
+        }
+    }
+}
+
+/// A decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// The position of the tool.
+    pub index: usize,
+    /// The arguments that were found.
+    pub arguments: Value,
+    /// How likely the call is wholly right, from 0 to 1.
+    pub confidence: f64,
+    /// Required arguments that were not found, by path.
+    pub missing: Vec<String>,
+}
+
+/// The tool-caller.
+#[derive(Debug, Clone, Default)]
+pub struct Reflex {
+    pub(crate) settings: Settings,
+    pub(crate) meaning: Meaning,
+}
+
+impl Reflex {
+    /// A tool-caller with these settings.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            meaning: Meaning::default(),
+        }
+    }
+
+    /// The tool that fits a task best, with the arguments the task states; nothing if there are no tools.
+    #[must_use]
+    pub fn choose(&self, task: &str, tools: &[ToolView<'_>]) -> Option<Choice> {
+        let reading = Reading::new(task, None);
+        let best = self.best(&reading, tools)?;
+        Some(best.into_choice())
+    }
+
+    /// The best tool for a text that was read, with its filling.
+    pub(crate) fn best(&self, reading: &Reading, tools: &[ToolView<'_>]) -> Option<Decision> {
+        let ranked = rank::rank(&reading.text, tools, &self.meaning);
+        let first = *ranked.first()?;
+        let mut best: Option<Decision> = None;
+        for one in ranked {
+            // What is far behind cannot catch up by its arguments.
+            if first.score - one.score > 0.35 {
+                break;
+            }
+            let filling = self.filled(reading, &tools[one.index]);
+            let decision = Decision::new(one, filling);
+            if best.as_ref().is_none_or(|best| decision.total > best.total) {
+                best = Some(decision);
+            }
+        }
+        best
+    }
+
+    /// One tool's arguments from a text.
+    pub(crate) fn filled(&self, reading: &Reading, tool: &ToolView<'_>) -> Filling {
+        let parameters = parameters(tool.input_schema);
+        let tool_stems = rank::tool_stems(tool);
+        let form = Form {
+            parameters: &parameters,
+            tool_stems: &tool_stems,
+        };
+        fill(reading, &form, &self.meaning)
+    }
+
+    /// Reads a text, with what is known about today.
+    pub(crate) fn reading(text: &str, today: Option<Date>) -> Reading {
+        Reading::new(text, today)
+    }
+}
+
+/// A tool with its filling, before it is shown to anybody.
+#[derive(Debug, Clone)]
+pub(crate) struct Decision {
+    pub(crate) ranked: Ranked,
+    pub(crate) filling: Filling,
+    /// How well tool and arguments fit together.
+    pub(crate) total: f32,
+}
+
+impl Decision {
+    fn new(ranked: Ranked, filling: Filling) -> Self {
+        let missing = filling.missing.len() as f32;
+        let given = filling.scores.len() as f32;
+        let lack = missing / (missing + given).max(1.0);
+        let fit = if filling.scores.is_empty() {
+            0.0
+        } else {
+            filling.scores.iter().sum::<f32>() / given
+        };
+        Self {
+            total: ranked.score - 0.3 * lack + 0.03 * fit.min(1.5),
+            ranked,
+            filling,
+        }
+    }
+
+    pub(crate) fn confidence(&self) -> f64 {
+        let least = self.filling.scores.iter().copied().fold(1.5, f32::min);
+        let missing = !self.filling.missing.is_empty();
+        if missing {
+            0.05
+        } else {
+            f64::from(least / 1.5).clamp(0.05, 0.97)
+        }
+    }
+
+    fn into_choice(self) -> Choice {
+        Choice {
+            index: self.ranked.index,
+            confidence: self.confidence(),
+            missing: self.filling.missing,
+            arguments: Value::Object(self.filling.arguments),
+        }
+    }
+}
