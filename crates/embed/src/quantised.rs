@@ -113,6 +113,8 @@ fn error_of(vector: &[f32], scale: f32) -> f32 {
     squared.sqrt()
 }
 
+/// In blocks of a known length and with one plain sum, which the compiler turns into multiply-and-add
+/// instructions of eight products each; sums by lane, or without blocks, take twice as long.
 fn dot(row: &[i8], query: &[i16]) -> i32 {
     let (row, _) = row.as_chunks::<LANES>();
     let (query, _) = query.as_chunks::<LANES>();
