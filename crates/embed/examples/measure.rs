@@ -178,7 +178,7 @@ fn scan(texts: &[String]) -> Result<(), Box<dyn Error>> {
     let queries: Vec<Embedding> = queries.iter().map(|text| embedder.embed(text)).collect();
     let mut answers = Vec::new();
     let scanned = Times::of(&queries, |query| {
-        answers.push(index.search(query, TOP, -1.0))
+        answers.push(index.search(query, TOP, -1.0));
     });
     let mut truths = Vec::new();
     let compared = Times::of(&queries, |query| {

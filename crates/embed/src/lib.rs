@@ -6,6 +6,15 @@
 //! remote one can stand behind. [`Bm25Index`] finds words, [`VectorIndex`] finds meanings,
 //! [`HybridIndex`] finds both.
 //!
+//! ```
+//! use windlass_embed::StaticEmbedder;
+//!
+//! let embedder = StaticEmbedder::new();
+//! let [task, tool, other] =
+//!     ["delete a file", "remove documents", "weather forecast"].map(|text| embedder.embed(text));
+//! assert!(task.cosine(&tool) > task.cosine(&other));
+//! ```
+//!
 //! A static embedder knows neither word order nor negation: "delete it" and "do not delete it" are
 //! nearly the same to it. Never let it alone decide anything that matters.
 

@@ -61,6 +61,17 @@ fn every_entry_is_found_in_its_row() {
     }
 }
 
+#[test]
+fn word_in_the_vocabulary_is_one_token() {
+    let mut rows = Vec::new();
+    for (row, line) in std::str::from_utf8(TEXT).unwrap().lines().enumerate() {
+        if !line.starts_with("##") {
+            assert!(super::pieces(line.as_bytes(), &mut rows));
+            assert_eq!(rows, [row as u32], "{line}");
+        }
+    }
+}
+
 /// What `words.rs` relies on to decompose characters one by one.
 #[test]
 fn no_entry_has_a_combining_mark() {
