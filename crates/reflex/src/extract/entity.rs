@@ -95,7 +95,7 @@ fn chunk_kind(chunk: &str) -> Option<EntityKind> {
         let count = chunk.chars().filter(char::is_ascii_digit).count();
         return (only_digits && groups > 1 && count >= 7).then_some(EntityKind::Code);
     }
-    if chunk.contains('_') {
+    if chunk.contains('_') || chunk.ends_with('#') && chunk.len() <= 3 || chunk.ends_with("++") {
         return Some(EntityKind::Code);
     }
     let starts_with_digit = chunk.starts_with(|c: char| c.is_ascii_digit());
@@ -274,7 +274,9 @@ pub(crate) fn formulas(text: &Text) -> Vec<Entity> {
         while to > at && matches!(text.lower(to - 1), "." | "=" | "(" | "-" | "+") {
             to -= 1;
         }
-        if to > at && variable && operator && to - at >= 3 {
+        // `4 m/s^2` is a quantity.
+        let is_quantity = super::number::unit_at(text, at + 1).is_some_and(|(_, length)| at + 1 + length >= to);
+        if to > at && variable && operator && to - at >= 3 && !is_quantity {
             found.push(Entity {
                 kind: EntityKind::Formula,
                 from: at,

@@ -37,6 +37,8 @@ pub(crate) enum What {
     Value(Value),
     /// A run of plain words.
     Phrase,
+    /// One word of a longer run.
+    Word,
 }
 
 /// A possible value with its place in the text.
@@ -129,6 +131,7 @@ impl Reading {
                 .map_or(What::Entity(EntityKind::Name), What::Place);
             mentions.push(Mention { what, from, to });
         }
+        mentions.extend(parts_of_names(&text, &names));
         mentions.extend(composed_places(&text, &names));
         mentions.extend(small_letter_places(&text, &taken));
         mentions.extend(phrase::phrases(&text, &taken));
@@ -148,6 +151,27 @@ impl Reading {
             _ => self.text.slice(mention.from, mention.to),
         }
     }
+}
+
+/// `King of France` mentions France, too.
+fn parts_of_names(text: &Text, names: &[(usize, usize)]) -> Vec<Mention> {
+    let mut found = Vec::new();
+    for &(from, to) in names {
+        let Some(of) = (from..to).find(|&at| text.lower(at) == "of") else {
+            continue;
+        };
+        let start = of + 1 + usize::from(text.lower(of + 1) == "the");
+        if start < to
+            && let Some(kind) = places::kind(text.slice(start, to))
+        {
+            found.push(Mention {
+                what: What::Place(kind),
+                from: start,
+                to,
+            });
+        }
+    }
+    found
 }
 
 /// `Denver, Colorado` and `Manhattan, New York` as one place, besides its parts.
@@ -222,7 +246,7 @@ mod tests {
                     What::Place(_) => "place",
                     What::Quoted(_) => "quoted",
                     What::Value(_) => "value",
-                    What::Phrase => "phrase",
+                    What::Phrase | What::Word => "phrase",
                 };
                 (reading.written(mention).to_owned(), kind)
             })

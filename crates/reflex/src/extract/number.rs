@@ -82,7 +82,9 @@ fn number_at(text: &Text, at: usize) -> Option<Quantity> {
         let scale = words::scale_word(&next.lower)
             .filter(|_| !spelled)
             .or(match written {
-                "k" | "K" if !next.spaced => Some(1e3),
+                "k" if !next.spaced => Some(1e3),
+            // `298K and` is a temperature, `10K users` and `$10K` are thousands.
+            "K" if !next.spaced && (currency.is_some() || is_counted(text, to + 1)) => Some(1e3),
                 "M" if !next.spaced => Some(1e6),
                 "B" if !next.spaced && currency.is_some() => Some(1e9),
                 _ => None,
@@ -122,6 +124,12 @@ fn number_at(text: &Text, at: usize) -> Option<Quantity> {
         to,
         end,
     })
+}
+
+fn is_counted(text: &Text, at: usize) -> bool {
+    text.tokens
+        .get(at)
+        .is_some_and(|next| next.kind == TokenKind::Word && !words::is_function_word(&next.lower))
 }
 
 fn digits(lower: &str) -> Option<f64> {

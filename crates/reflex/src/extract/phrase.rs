@@ -18,6 +18,17 @@ pub(crate) fn phrases(text: &Text, taken: &[bool]) -> Vec<Mention> {
             to,
         })
         .collect();
+    for &(from, to) in runs.iter().filter(|(from, to)| to - from > 1) {
+        found.extend(
+            (from..to)
+                .filter(|&at| text.tokens[at].is_word() && text.lower(at).len() > 2)
+                .map(|at| Mention {
+                    what: What::Word,
+                    from: at,
+                    to: at + 1,
+                }),
+        );
+    }
     for pair in runs.windows(2) {
         let [(from, end), (next, to)] = *pair else {
             continue;
@@ -103,6 +114,7 @@ mod tests {
         let taken = vec![false; text.tokens.len()];
         phrases(&text, &taken)
             .iter()
+            .filter(|mention| mention.what == What::Phrase)
             .map(|mention| text.slice(mention.from, mention.to).to_owned())
             .collect()
     }

@@ -1,8 +1,8 @@
 //! The best consistent set of offers: one for each parameter, no part of the text used twice. Greedy by
 //! score, then improved by exchanging pairs, which is where greed goes wrong.
 
-use super::{OPTIONAL, Offer, REQUIRED};
-use crate::parameter::Parameter;
+use super::{OPTIONAL, OPTIONAL_NUMBER, Offer, REQUIRED};
+use crate::parameter::{Kind, Parameter};
 
 /// How many offers are weighed for one parameter.
 const MOST_OFFERS: usize = 40;
@@ -11,8 +11,7 @@ const MOST_OFFERS: usize = 40;
 pub(crate) fn assign(parameters: &[Parameter], offers: Vec<Offer>) -> Vec<Option<(Offer, f32)>> {
     let mut by_parameter: Vec<Vec<Offer>> = vec![Vec::new(); parameters.len()];
     for offer in offers {
-        let bar = bar(&parameters[offer.parameter]);
-        if offer.score >= bar {
+        if offer.score >= bar(&parameters[offer.parameter]) {
             by_parameter[offer.parameter].push(offer);
         }
     }
@@ -49,9 +48,13 @@ fn covered(spans: &[(usize, usize)], offer: &Offer) -> bool {
         .any(|&(from, to)| offer.from < to && from < offer.to)
 }
 
+/// What an offer must score. A number is rarely stated in vain, so it needs less.
 fn bar(parameter: &Parameter) -> f32 {
-    if parameter.required {
+    let has_default = parameter.default.is_some() && parameter.kind == Kind::Text;
+    if parameter.required && !has_default {
         REQUIRED
+    } else if parameter.kind.is_numeric() {
+        OPTIONAL_NUMBER
     } else {
         OPTIONAL
     }

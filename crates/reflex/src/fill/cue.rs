@@ -1,7 +1,14 @@
 //! What stands around a mention: the words that lead it in or follow it, and whether they name the
 //! parameter. This is most of what tells two numbers, or two names, apart.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use windlass_embed::Embedding;
+
 use super::Form;
+use crate::meaning::Meaning;
 use crate::extract::{Mention, Reading, What};
 use crate::lexicon::words;
 use crate::parameter::Parameter;
@@ -13,6 +20,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) form: &'a Form<'a>,
     /// For each mention, the row of alike mentions it stands in.
     pub(crate) rows: Vec<Row>,
+    /// Vectors of texts that several parameters ask about.
+    vectors: RefCell<HashMap<String, Rc<Embedding>>>,
 }
 
 /// Mentions of one kind in a row: `3, 4 and 5`.
@@ -31,9 +40,21 @@ impl<'a> Scene<'a> {
     pub(crate) fn new(reading: &'a Reading, form: &'a Form<'a>) -> Self {
         Self {
             rows: rows(reading),
+            vectors: RefCell::default(),
             reading,
             form,
         }
+    }
+
+    /// How alike a value is to what a parameter is about.
+    pub(crate) fn likeness(&self, meaning: &Meaning, value: &str, about: &Embedding) -> f32 {
+        let known = self.vectors.borrow().get(value).cloned();
+        let vector = known.unwrap_or_else(|| {
+            let vector = Rc::new(meaning.of(value));
+            self.vectors.borrow_mut().insert(value.to_owned(), Rc::clone(&vector));
+            vector
+        });
+        vector.cosine(about)
     }
 
     /// The word that leads a mention in: the nearest before it that is no article.
@@ -50,6 +71,15 @@ impl<'a> Scene<'a> {
         ""
     }
 
+    /// The word that leads in the row a mention stands in.
+    pub(crate) fn row_lead(&self, position: usize) -> &str {
+        let lead = self.lead(&self.reading.mentions[position]);
+        if matches!(lead, "," | "and" | "or" | "&") {
+            return self.lead(&self.reading.mentions[self.rows[position].first]);
+        }
+        lead
+    }
+
     /// How well the words before a mention name a parameter, from 0 to 1.
     pub(crate) fn before(&self, mention: &Mention, parameter: &Parameter) -> f32 {
         let text = &self.reading.text;
@@ -59,8 +89,8 @@ impl<'a> Scene<'a> {
             let token = &text.tokens[at];
             let lower = token.lower.as_str();
             match lower {
-                "." | "?" | "!" | ";"
-                    if text.tokens.get(at + 1).is_some_and(|next| next.spaced) =>
+                "." if text.before(at).chars().count() == 1 && !text.tokens[at].spaced => continue,
+                "." | "?" | "!" | ";" if text.tokens.get(at + 1).is_some_and(|next| next.spaced) =>
                 {
                     break;
                 }
@@ -95,11 +125,14 @@ impl<'a> Scene<'a> {
         let text = &self.reading.text;
         let mut best = 0.0_f32;
         let mut nearness = 1.0_f32;
-        for at in mention.to..(mention.to + 4).min(text.tokens.len()) {
+        for at in mention.to..(mention.to + 6).min(text.tokens.len()) {
             let token = &text.tokens[at];
             let lower = token.lower.as_str();
             if token.is_number() || matches!(lower, "." | "," | "?" | "!" | "and" | "or" | ";") {
                 break;
+            }
+            if matches!(lower, "'" | "’" | "s") {
+                continue;
             }
             if lower == "of" || lower == "-" {
                 nearness *= 0.7;
@@ -196,6 +229,7 @@ fn rows(reading: &Reading) -> Vec<Row> {
         What::Value(_) => 4,
         What::Date(_) => 5,
         What::Phrase => 6,
+        What::Word => 7,
     };
     for class_wanted in [1, 2, 3, 4, 5, 6] {
         let members: Vec<usize> = (0..reading.mentions.len())

@@ -4,9 +4,11 @@
 mod assign;
 mod choice;
 mod cue;
+mod fit;
 mod list;
 mod number;
 mod place;
+mod special;
 mod text;
 
 use std::collections::HashSet;
@@ -21,6 +23,8 @@ use crate::parameter::{Kind, Parameter, Role};
 const REQUIRED: f32 = 0.15;
 /// What an optional argument must at least score to be given.
 const OPTIONAL: f32 = 0.75;
+/// The same for a number.
+const OPTIONAL_NUMBER: f32 = 0.55;
 
 /// One possible value of one parameter.
 #[derive(Debug, Clone)]

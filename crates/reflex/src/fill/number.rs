@@ -109,7 +109,7 @@ pub(crate) fn score(
         .max(unit_names(scene, quantity, parameter));
     score += before.max(after) + 0.2 * before.min(after);
     score += unit_fit(quantity, parameter);
-    score += role_fit(scene, mention, quantity, parameter);
+    score += role_fit(scene, position, mention, quantity, parameter);
     score += order(scene, position, parameter);
     if row.size > 1 {
         score += respective(scene, position, parameter);
@@ -163,9 +163,7 @@ fn unit_fit(quantity: &Quantity, parameter: &Parameter) -> f32 {
     }
 }
 
-fn role_fit(
-    scene: &Scene<'_>,
-    mention: &Mention,
+fn role_fit(scene: &Scene<'_>, position: usize, mention: &Mention,
     quantity: &Quantity,
     parameter: &Parameter,
 ) -> f32 {
@@ -179,7 +177,7 @@ fn role_fit(
             .text
             .slice(quantity.from, quantity.to)
             .contains(',');
-    let lead = scene.lead(mention);
+    let lead = scene.row_lead(position);
     let dated = like_year
         && matches!(
             lead,
@@ -222,6 +220,13 @@ fn role_fit(
         _ if dated && quantity.value > 1500.0 => -0.25,
         _ => 0.0,
     };
+    // `two numbers, 12 and 15`: the row itself is meant, not how long it is.
+    let counts_a_row = quantity.spelled
+        && scene.rows.iter().any(|row| row.size > 1 && row.size as f64 == quantity.value)
+        && scene.after(mention, parameter) < 0.9;
+    if counts_a_row {
+        fit -= 0.6;
+    }
     if quantity.ordinal && !parameter.is_named("century") {
         fit -= 0.3;
     }

@@ -76,7 +76,7 @@ pub(crate) fn is_function_word(lower: &str) -> bool {
                 | "eg"
                 | "given"
                 | "such"
-                | "much"
+                | "terms" | "basis" | "based" | "considering" | "assuming" | "related" | "much"
                 | "many"
                 | "more"
                 | "most"

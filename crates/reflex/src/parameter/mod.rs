@@ -59,6 +59,8 @@ pub(crate) struct Parameter {
     pub(crate) choices: Vec<Choice>,
     /// Whether it can take only these.
     pub(crate) closed: bool,
+    /// Whether its description lists them as if there were no others.
+    pub(crate) listed: bool,
     /// What it is when it is left out.
     pub(crate) default: Option<Value>,
     /// What its values are about.

@@ -80,6 +80,13 @@ fn quoted(description: &str) -> Vec<String> {
         .collect()
 }
 
+/// Whether a description's options are all there are, as far as its words tell.
+pub(crate) fn lists_all(description: &str) -> bool {
+    let lower = description.to_lowercase();
+    let open = ["e.g", "such as", "etc", "for example", "like ", "example", "i.e"];
+    !open.iter().any(|cue| lower.contains(cue))
+}
+
 /// What follows `such as`, `e.g.`, `like`, `options:`, `can be`, `one of`, as far as commas and `or` go.
 fn enumerated(description: &str) -> Vec<String> {
     let lower = description.to_lowercase();
@@ -242,7 +249,7 @@ pub(crate) fn default(description: &str) -> Option<Value> {
     match word.to_lowercase().as_str() {
         "true" => Some(Value::Bool(true)),
         "false" => Some(Value::Bool(false)),
-        "" => None,
+        lower if lower.is_empty() || words::is_function_word(lower) => None,
         _ => match word.parse::<f64>() {
             Ok(number) => crate::extract::quantity::json_number(number),
             Err(_) => Some(Value::from(word)),

@@ -232,7 +232,7 @@ fn is_person(word: &str) -> bool {
 }
 
 /// Whether a parameter is a beginning or an end.
-pub(crate) fn direction(name: &[String], meaning: &str) -> Direction {
+pub(crate) fn direction(kind: &Kind, name: &[String], meaning: &str) -> Direction {
     let is = |word: &str, wanted: &[&str]| wanted.contains(&word);
     const FROM: &[&str] = &[
         "from",
@@ -273,6 +273,11 @@ pub(crate) fn direction(name: &[String], meaning: &str) -> Direction {
         "before",
     ];
     for word in name {
+        // A first speed or a largest size is a number of its own, not the end of a range.
+        let loose = is(word, &["initial", "final", "base", "min", "max", "minimum", "maximum", "old", "new", "target"]);
+        if loose && kind.is_numeric() {
+            continue;
+        }
         if is(word, FROM) {
             return Direction::From;
         }
@@ -378,8 +383,8 @@ mod tests {
 
     #[test]
     fn directions_and_ordinals_tell_alike_parameters_apart() {
-        assert_eq!(direction(&name_words("from_currency"), ""), Direction::From);
-        assert_eq!(direction(&name_words("end_city"), ""), Direction::To);
+        assert_eq!(direction(&Kind::Text, &name_words("from_currency"), ""), Direction::From);
+        assert_eq!(direction(&Kind::Text, &name_words("end_city"), ""), Direction::To);
         assert_eq!(ordinal(&name_words("number2"), ""), Some(2));
         assert_eq!(ordinal(&name_words("sign"), "The first sign"), Some(1));
         assert_eq!(ordinal(&name_words("dataset_B"), ""), Some(2));

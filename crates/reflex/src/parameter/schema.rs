@@ -115,6 +115,7 @@ fn leaf(root: &Value, schema: &Value, path: &[String], required: bool) -> Parame
         None if kind == Kind::Boolean => (Vec::new(), false),
         None => (options::described(&description), false),
     };
+    let listed = !closed && choices.len() > 1 && options::lists_all(&description);
     let meaning = options::meaning(&description).to_owned();
     let words_of_name = name_words(name);
     // A field of a record is also known by the record's name.
@@ -137,7 +138,7 @@ fn leaf(root: &Value, schema: &Value, path: &[String], required: bool) -> Parame
     let wanted = wanted(&kind, &words_of_name, &meaning);
     Parameter {
         role: role::role(&kind, &words_of_name, &meaning, schema),
-        direction: role::direction(&words_of_name, &meaning),
+        direction: role::direction(&kind, &words_of_name, &meaning),
         ordinal: role::ordinal(&words_of_name, &meaning),
         date_format: DateFormat::in_description(&description),
         default: schema
@@ -153,6 +154,7 @@ fn leaf(root: &Value, schema: &Value, path: &[String], required: bool) -> Parame
         meaning,
         choices,
         closed,
+        listed,
         wanted,
         description,
     }
@@ -277,18 +279,26 @@ fn unit_of(name: &[String], meaning: &str) -> Option<Unit> {
         return in_name;
     }
     let text = Text::new(meaning);
-    (0..text.tokens.len()).find_map(|at| {
-        let before = text.before(at);
-        let leads = matches!(before, "in" | "(" | "of" | ",") || before == "as";
-        let (unit, length) = unit_at(&text, at)?;
-        let short = text.slice(at, at + length).chars().count() <= 2;
-        let is_amount =
-            text.slice(at, at + length).ends_with('s') || unit.dimension != units::Dimension::Time;
-        let fits = match before {
+    // `in henries` says it; `(H)` beside a symbol may be the symbol.
+    ["in", "as", "of", "(", ","]
+        .iter()
+        .find_map(|lead| unit_after(&text, lead))
+}
+
+fn unit_after(text: &Text, lead: &str) -> Option<Unit> {
+    (1..text.tokens.len()).find_map(|at| {
+        if text.before(at) != lead {
+            return None;
+        }
+        let (unit, length) = unit_at(text, at)?;
+        let spelling = text.slice(at, at + length);
+        let short = spelling.chars().count() <= 2;
+        let is_amount = spelling.ends_with('s') || unit.dimension != units::Dimension::Time;
+        let fits = match lead {
             // `the minute of the hour`, `the year of the case`: not an amount in that unit.
             "of" => text.before(at.saturating_sub(1)) == "number",
             "," => short && at + length + 1 >= text.tokens.len(),
-            _ => leads,
+            _ => true,
         };
         (fits && is_amount).then_some(unit)
     })

@@ -1,0 +1,311 @@
+//! How well a mention suits a parameter by what it is and by the word that leads it in.
+
+use super::cue::{self, Scene};
+use super::place;
+use crate::extract::entity::EntityKind;
+use crate::extract::{Mention, What};
+use crate::lexicon::{units, words};
+use crate::parameter::{Direction, Parameter, Role};
+
+/// How well the kind of a mention suits a parameter's role.
+pub(crate) fn kind_fit(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> f32 {
+    use EntityKind as E;
+    let role = parameter.role;
+    let is_place = matches!(role, Role::City | Role::State | Role::Country | Role::Place);
+    match &mention.what {
+        What::Quoted(_) => match role {
+            Role::Date | Role::Time | Role::Currency | Role::Unit | Role::Email | Role::Url => -0.2,
+            Role::FreeText => 0.6,
+            _ if is_place => 0.2,
+            _ => 0.65,
+        },
+        What::Date(found) => match role {
+            Role::Date => {
+                if found.month.is_some() || found.year.is_some() {
+                    0.9
+                } else {
+                    0.7
+                }
+            }
+            Role::Time => 0.1,
+            Role::Month if found.month.is_some() => 0.9,
+            Role::Year if found.year.is_some() => 0.8,
+            Role::Weekday => 0.3,
+            _ => -0.6,
+        },
+        What::Number(quantity) => {
+            let year = (1000.0..2200.0).contains(&quantity.value) && quantity.unit.is_none();
+            match role {
+                Role::Code | Role::Phone => 0.35,
+                Role::Year if year => 0.8,
+                Role::Date if year => 0.2,
+                Role::Time
+                    if quantity
+                        .unit
+                        .is_some_and(|unit| unit.dimension == units::Dimension::Time) =>
+                {
+                    0.3
+                }
+                Role::Other
+                    if parameter.is_named("season")
+                        || parameter.is_named("size")
+                        || parameter.is_named("version")
+                        || parameter.is_named("number")
+                        || parameter.is_named("period")
+                        || parameter.is_named("duration")
+                        || parameter.is_named("frame") =>
+                {
+                    0.2
+                }
+                _ if is_place || role == Role::Person => -0.8,
+                _ => -0.35,
+            }
+        }
+        What::Place(kind) => {
+            let composed = scene.reading.written(mention).contains(',');
+            if is_place {
+                place::fit(*kind, composed, parameter)
+            } else if matches!(
+                role,
+                Role::Person
+                    | Role::Code
+                    | Role::Email
+                    | Role::Url
+                    | Role::Path
+                    | Role::Date
+                    | Role::Time
+                    | Role::Currency
+                    | Role::Unit
+            ) {
+                -0.5
+            } else if role == Role::Organisation {
+                0.3
+            } else if parameter.is_named("timezone")
+                || parameter.is_named("zone")
+                || parameter.is_named("court")
+            {
+                0.5
+            } else {
+                0.0
+            }
+        }
+        What::Entity(kind) => match (kind, role) {
+            (E::Email, Role::Email)
+            | (E::Url, Role::Url)
+            | (E::Path, Role::Path)
+            | (E::Time, Role::Time)
+            | (E::Formula, Role::Formula) => 1.2,
+            (E::Email | E::Url | E::Path, _) => -0.3,
+            (E::Time, _) => -0.4,
+            (E::Formula, _) => -0.1,
+            (E::Code, Role::Code | Role::Phone) => 0.7,
+            (E::Code, Role::Path) => 0.3,
+            (E::Code, _) if is_place => -0.4,
+            (E::Code, _) => 0.25,
+            (E::Name, Role::Person | Role::Organisation) => 0.5,
+            (E::Name, _) if is_place => 0.3,
+            (
+                E::Name,
+                Role::Date
+                | Role::Time
+                | Role::Email
+                | Role::Url
+                | Role::Currency
+                | Role::Unit
+                | Role::Path
+                | Role::Formula,
+            ) => -0.5,
+            (E::Name, Role::FreeText) => 0.15,
+            (E::Name, _) if goes_on(scene, mention, parameter) => 0.15,
+            (E::Name, _) => 0.3,
+        },
+        What::Word => {
+            let text = &scene.reading.text;
+            let token = &text.tokens[mention.from];
+            if token.capital && !text.begins_sentence(mention.from) {
+                return -0.4;
+            }
+            match role {
+                Role::Colour if words::is_colour(&token.lower) => 0.7,
+                Role::Date | Role::Time | Role::Email | Role::Url | Role::Code | Role::Phone | Role::Currency | Role::Unit | Role::Language | Role::Person | Role::Formula => -0.6,
+                _ if is_place => -0.4,
+                _ => -0.08,
+            }
+        }
+        What::Phrase => {
+            let text = &scene.reading.text;
+            // A phrase that is nothing but a name is offered as the name.
+            let is_name = text.tokens[mention.from..mention.to]
+                .iter()
+                .all(|token| token.capital);
+            if is_name && mention.to - mention.from > 0 && !text.begins_sentence(mention.from) {
+                return -0.3;
+            }
+            match role {
+                Role::Date
+                | Role::Time
+                | Role::Email
+                | Role::Url
+                | Role::Code
+                | Role::Phone
+                | Role::Currency
+                | Role::Unit
+                | Role::Language => -0.6,
+                Role::Person => -0.25,
+                Role::Path => -0.1,
+                Role::Colour
+                    if (mention.from..mention.to).any(|at| words::is_colour(text.lower(at))) =>
+                {
+                    0.7
+                }
+                _ if is_place => -0.2,
+                _ => 0.05 + composition(scene, mention, parameter),
+            }
+        }
+        What::Value(_) => -1.0,
+    }
+}
+
+/// Whether the word that leads a mention in suits the parameter.
+pub(crate) fn lead_fit(scene: &Scene<'_>, position: usize, parameter: &Parameter) -> f32 {
+    let lead = scene.row_lead(position);
+    let is_place = matches!(
+        parameter.role,
+        Role::City | Role::State | Role::Country | Role::Place
+    );
+    match lead {
+        "in" | "at" | "near" | "around" | "within" | "across" | "nearby" | "inside" => {
+            if is_place {
+                0.3
+            } else if matches!(parameter.role, Role::Person) {
+                -0.2
+            } else {
+                0.0
+            }
+        }
+        "by" => match parameter.role {
+            Role::Person | Role::Organisation => 0.35,
+            _ if ["sort", "order", "creator", "by", "method", "mode"]
+                .iter()
+                .any(|word| parameter.is_named(word)) =>
+            {
+                0.3
+            }
+            _ => -0.1,
+        },
+        "from" => match parameter.direction {
+            Direction::From => 0.2,
+            Direction::To => -0.3,
+            Direction::None => {
+                if matches!(parameter.role, Role::Organisation) {
+                    0.2
+                } else if is_place {
+                    0.1
+                } else {
+                    0.0
+                }
+            }
+        },
+        "to" => match parameter.direction {
+            Direction::To => 0.2,
+            Direction::From => -0.3,
+            Direction::None => {
+                if parameter.is_named("recipient") || parameter.role == Role::Email {
+                    0.2
+                } else {
+                    0.0
+                }
+            }
+        },
+        "about" | "regarding" | "concerning" | "on" => {
+            if ["topic", "subject", "query", "keyword", "theme"]
+                .iter()
+                .any(|word| parameter.is_named(word))
+                || parameter.role == Role::FreeText
+            {
+                0.4
+            } else {
+                0.0
+            }
+        }
+        "called" | "named" | "titled" | "entitled" => {
+            if parameter.is_named("name") || parameter.is_named("title") {
+                0.6
+            } else {
+                0.1
+            }
+        }
+        "for" | "of" => 0.08,
+        _ => 0.0,
+    }
+}
+
+/// Words that the tool itself is about are rarely its arguments.
+pub(crate) fn tool_words(scene: &Scene<'_>, from: usize, to: usize) -> f32 {
+    let text = &scene.reading.text;
+    let (mut known, mut all) = (0.0_f32, 0.0_f32);
+    for token in &text.tokens[from..to.min(text.tokens.len())] {
+        if token.is_word() && !words::is_function_word(&token.lower) {
+            all += 1.0;
+            if scene.form.tool_stems.contains(&token.stem)
+                || matches!(
+                    token.lower.as_str(),
+                    "number"
+                        | "value"
+                        | "information"
+                        | "details"
+                        | "data"
+                        | "list"
+                        | "amount"
+                        | "name"
+                        | "id"
+                        | "type"
+                )
+            {
+                known += 1.0;
+            }
+        }
+    }
+    if all == 0.0 { 0.0 } else { 0.35 * known / all }
+}
+
+
+/// `theory of evolution` is one thing, `temperature of the room` is a thing of a tool's own.
+fn composition(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> f32 {
+    let text = &scene.reading.text;
+    let names_kind = |at: usize| {
+        let token = &text.tokens[at];
+        scene.form.tool_stems.contains(&token.stem)
+            || cue::names(parameter, &token.stem, &token.lower) >= 0.6
+            || words::is_generic_parameter_word(&token.lower)
+    };
+    let inner = (mention.from..mention.to).find(|&at| text.lower(at) == "of");
+    if let Some(of) = inner {
+        return if names_kind(of - 1) { -0.25 } else { 0.2 };
+    }
+    let mixed = text.tokens[mention.from..mention.to].iter().any(|token| token.capital)
+        && text.tokens[mention.from..mention.to].iter().any(|token| token.is_word() && !token.capital);
+    if mixed { 0.15 } else { 0.0 }
+}
+
+/// What stands in parentheses after something explains it and is rarely meant itself.
+pub(crate) fn remark(scene: &Scene<'_>, mention: &Mention) -> f32 {
+    let text = &scene.reading.text;
+    if text.before(mention.from) == "(" && text.lower(mention.to) == ")" && mention.from > 1 {
+        0.35
+    } else {
+        0.0
+    }
+}
+
+/// Whether a name is only the beginning of what is meant, as `ATP` in `ATP synthase`.
+fn goes_on(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> bool {
+    scene.reading.text.tokens.get(mention.to).is_some_and(|next| {
+        next.is_word()
+            && next.spaced
+            && !next.capital
+            && !words::is_function_word(&next.lower)
+            && !scene.form.tool_stems.contains(&next.stem)
+            && cue::names(parameter, &next.stem, &next.lower) < 0.4
+    })
+}
