@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::calibrate;
 use crate::extract::Reading;
-use crate::extract::date::Date;
 use crate::fill::{Filling, Form, fill};
 use crate::meaning::Meaning;
 use crate::parameter::parameters;
@@ -103,9 +103,13 @@ impl Reflex {
         fill(reading, &form, &self.meaning)
     }
 
-    /// Reads a text, with what is known about today.
-    pub(crate) fn reading(text: &str, today: Option<Date>) -> Reading {
-        Reading::new(text, today)
+    /// Whether a tool is near enough to the task for a call.
+    pub(crate) fn fits(&self, decision: &Decision) -> bool {
+        let missing = decision.filling.missing.len() as f32;
+        let known = decision.filling.scores.len() as f32;
+        let lack = missing / (missing + known).max(1.0);
+        let nearness = decision.ranked.likeness + 0.15 * decision.ranked.named - 0.1 * lack;
+        nearness >= self.settings.least_likeness
     }
 }
 
@@ -135,17 +139,13 @@ impl Decision {
         }
     }
 
+    /// How likely tool and arguments are all right.
     pub(crate) fn confidence(&self) -> f64 {
-        let least = self.filling.scores.iter().copied().fold(1.5, f32::min);
-        let missing = !self.filling.missing.is_empty();
-        if missing {
-            0.05
-        } else {
-            f64::from(least / 1.5).clamp(0.05, 0.97)
-        }
+        calibrate::tool(self) * calibrate::arguments(&self.filling)
     }
 
     fn into_choice(self) -> Choice {
+        if std::env::var("DUMP").is_ok() { eprintln!("F {:?} {} {} {}", calibrate::features(&self.filling), self.filling.missing.len(), self.ranked.likeness, self.ranked.named); }
         Choice {
             index: self.ranked.index,
             confidence: self.confidence(),

@@ -5,14 +5,20 @@
 //! words, fills arguments from the text by their schemas, makes one step after the other, and finishes
 //! with what it observed; where it cannot, it says so. No IO, no clock, no randomness.
 
+mod answer;
+mod calibrate;
 mod choose;
 pub mod evaluate;
 mod extract;
 mod fill;
 mod lexicon;
 mod meaning;
+mod observation;
 mod parameter;
+mod plan;
 mod rank;
+mod split;
+mod strategy;
 mod text;
 
 pub use choose::{Choice, Reflex, Settings, ToolView};

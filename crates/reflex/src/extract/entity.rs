@@ -256,7 +256,7 @@ pub(crate) fn formulas(text: &Text) -> Vec<Entity> {
                         && text
                             .tokens
                             .get(to + 1)
-                            .is_none_or(|next| next.kind == TokenKind::Word);
+                            .is_none_or(|next| next.kind != TokenKind::Symbol);
                     variable |= one && !article;
                     (one || known) && !article
                 }

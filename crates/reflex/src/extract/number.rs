@@ -181,7 +181,7 @@ fn spelled_number(text: &Text, at: usize) -> Option<(f64, usize)> {
 
 /// The unit that begins at a token, with the number of its tokens. Longer spellings first.
 pub(crate) fn unit_at(text: &Text, at: usize) -> Option<(units::Unit, usize)> {
-    for length in (1..=4).rev() {
+    for length in (1..=5).rev() {
         if at + length > text.tokens.len() {
             continue;
         }

@@ -21,7 +21,10 @@ pub(crate) fn phrases(text: &Text, taken: &[bool]) -> Vec<Mention> {
     for &(from, to) in runs.iter().filter(|(from, to)| to - from > 1) {
         found.extend(
             (from..to)
-                .filter(|&at| text.tokens[at].is_word() && text.lower(at).len() > 2)
+                .filter(|&at| {
+                    let token = &text.tokens[at];
+                    token.is_word() && !token.capital && token.lower.len() > 2
+                })
                 .map(|at| Mention {
                     what: What::Word,
                     from: at,

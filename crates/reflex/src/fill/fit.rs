@@ -6,6 +6,7 @@ use crate::extract::entity::EntityKind;
 use crate::extract::{Mention, What};
 use crate::lexicon::{units, words};
 use crate::parameter::{Direction, Parameter, Role};
+use crate::text::Token;
 
 /// How well the kind of a mention suits a parameter's role.
 pub(crate) fn kind_fit(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> f32 {
@@ -308,4 +309,36 @@ fn goes_on(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> bool 
             && !scene.form.tool_stems.contains(&next.stem)
             && cue::names(parameter, &next.stem, &next.lower) < 0.4
     })
+}
+
+/// A word that only says which parameter is meant is not its value: `game` in `the game 'Catan'`.
+pub(crate) fn names_itself(
+    scene: &Scene<'_>,
+    from: usize,
+    to: usize,
+    mention: &Mention,
+    parameter: &Parameter,
+) -> f32 {
+    if matches!(mention.what, What::Quoted(_) | What::Place(_)) {
+        return 0.0;
+    }
+    let tokens = &scene.reading.text.tokens[from..to.min(scene.reading.text.tokens.len())];
+    let mut content = tokens
+        .iter()
+        .filter(|token| token.is_word() && !words::is_function_word(&token.lower))
+        .peekable();
+    let names_parameter = |token: &Token| {
+        parameter.name_stems.iter().any(|known| cue::alike(known, &token.stem) > 0.8)
+            || parameter.name_words.contains(&token.lower)
+            || parameter
+                .description_stems
+                .iter()
+                .take(3)
+                .any(|known| *known == token.stem)
+    };
+    if content.peek().is_some() && content.all(|token| names_parameter(token)) {
+        0.7
+    } else {
+        0.0
+    }
 }

@@ -51,6 +51,7 @@ pub(crate) fn offers(
         if !matches!(mention.what, What::Number(_) | What::Date(_)) {
             score += 0.9 * scene.likeness(meaning, &value, &about);
             score -= fit::tool_words(scene, from, to);
+            score -= fit::names_itself(scene, from, to, mention, parameter);
         }
         offers.push(Offer {
             parameter: index,

@@ -152,12 +152,8 @@ fn gloss(description: &str, value: &str, all: &[String]) -> Vec<String> {
     if value.is_empty() {
         return Vec::new();
     }
-    let found = description.match_indices(value).find(|(at, _)| {
-        let before = description[..*at].chars().next_back();
-        let after = description[at + value.len()..].chars().next();
-        before.is_none_or(|c| !c.is_alphanumeric()) && after.is_none_or(|c| !c.is_alphanumeric())
-    });
-    let Some((at, _)) = found else {
+    let found = find_word(description, value);
+    let Some(at) = found else {
         return Vec::new();
     };
     let rest = &description[at + value.len()..];
@@ -176,7 +172,7 @@ fn gloss(description: &str, value: &str, all: &[String]) -> Vec<String> {
     let next = all
         .iter()
         .filter(|other| other.as_str() != value && !other.is_empty())
-        .filter_map(|other| rest.find(other.as_str()))
+        .filter_map(|other| find_word(rest, other))
         .chain(rest.find(['.', ',', ';', ')', '\n']).filter(|end| *end > 2))
         .min()
         .unwrap_or(rest.len());
@@ -191,6 +187,17 @@ fn gloss(description: &str, value: &str, all: &[String]) -> Vec<String> {
         .map(|token| token.stem)
         .take(8)
         .collect()
+}
+
+/// Where a text has a value as a word of its own.
+fn find_word(text: &str, value: &str) -> Option<usize> {
+    text.match_indices(value)
+        .map(|(at, _)| at)
+        .find(|&at| {
+            let before = text[..at].chars().next_back();
+            let after = text[at + value.len()..].chars().next();
+            before.is_none_or(|c| !c.is_alphanumeric()) && after.is_none_or(|c| !c.is_alphanumeric())
+        })
 }
 
 /// The description up to what it says about defaults, options and examples.
