@@ -101,7 +101,7 @@ mod tests {
     fn tasks_come_apart_where_something_new_is_asked() {
         assert_eq!(
             split("Find the weather in Paris, then book a table for 2 and send it to Ann."),
-            ["Find the weather in Paris", "book a table for 2", "send it to Ann."]
+            ["Find the weather in Paris", "book a table for 2", "send it to Ann"]
         );
         assert_eq!(split("Add 1 and 2. Then greet Mr. Smith."), ["Add 1 and 2", "Then greet Mr. Smith"]);
     }

@@ -2,7 +2,7 @@
 //! formulas, and names by their capitals.
 
 use crate::lexicon::words;
-use crate::text::{Text, TokenKind};
+use crate::text::{Text, Token, TokenKind};
 
 /// What an entity is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,7 +142,7 @@ fn is_path(chunk: &str) -> bool {
         "wav", "avi", "mov", "zip", "tar", "gz", "py", "rs", "js", "ts", "java", "c", "cpp", "h",
         "go", "sh", "html", "css", "sql", "log",
     ];
-    !stem.is_empty() && EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str())
+    stem.len() + extension.len() > 2 && !stem.is_empty() && EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str())
 }
 
 fn is_domain(lower: &str) -> bool {
@@ -257,7 +257,7 @@ pub(crate) fn formulas(text: &Text) -> Vec<Entity> {
                             .tokens
                             .get(to + 1)
                             .is_none_or(|next| next.kind != TokenKind::Symbol);
-                    variable |= one && !article;
+                    variable |= one && !article && touches_formula(text, to);
                     (one || known) && !article
                 }
                 TokenKind::Symbol => {
@@ -288,6 +288,17 @@ pub(crate) fn formulas(text: &Text) -> Vec<Entity> {
         }
     }
     found
+}
+
+/// Whether a letter stands next to an operator, or tight to a number.
+fn touches_formula(text: &Text, at: usize) -> bool {
+    let operator = |token: &Token| token.kind == TokenKind::Symbol && "^*+-/()=²³".contains(token.lower.as_str());
+    let after = text.tokens.get(at + 1).is_some_and(operator);
+    let before = at.checked_sub(1).is_some_and(|before| {
+        let token = &text.tokens[before];
+        operator(token) || token.is_number() && !text.tokens[at].spaced
+    });
+    after || before
 }
 
 fn next_is_spaced(text: &Text, at: usize) -> bool {
@@ -375,7 +386,8 @@ fn name_goes_on(text: &Text, at: usize) -> Option<usize> {
     }
     if !token.spaced && (token.is('-') || token.is('\'') || token.is('’') || token.is('&')) {
         let next = text.tokens.get(at + 1)?;
-        return (next.is_word() && next.capital && !next.spaced).then_some(at + 2);
+        let compound = next.capital || token.is('-');
+        return (next.is_word() && compound && !next.spaced).then_some(at + 2);
     }
     if token.is('&') {
         return capital(at + 1).then_some(at + 2);

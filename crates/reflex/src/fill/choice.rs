@@ -9,7 +9,7 @@ use super::cue::{Scene, alike};
 use crate::extract::What;
 use crate::lexicon::{units, words};
 use crate::meaning::Meaning;
-use crate::parameter::{Choice, Kind, Parameter, Role};
+use crate::parameter::{Choice, Direction, Kind, Parameter, Role};
 
 /// A choice that the text names, where, and how surely.
 #[derive(Debug, Clone, Copy)]
@@ -41,9 +41,10 @@ pub(crate) fn options(
             continue;
         }
         // An example is one value of many; a longer name in the text may be meant instead.
-        if !parameter.closed {
+        if !parameter.closed && !parameter.listed {
             score -= 0.1;
         }
+        score += way(scene, parameter, found.from);
         if is_default(parameter, &choice.value) {
             score -= 0.05;
         }
@@ -58,6 +59,20 @@ pub(crate) fn options(
     }
     if named.is_empty() && parameter.closed && parameter.required {
         by_meaning(scene, index, parameter, meaning, offers);
+    }
+}
+
+/// `2 tablespoons` is what one has, `how many teaspoons` what one wants.
+fn way(scene: &Scene<'_>, parameter: &Parameter, at: usize) -> f32 {
+    let text = &scene.reading.text;
+    let before = text.before(at);
+    let counted = at > 0 && text.tokens[at - 1].is_number();
+    match parameter.direction {
+        Direction::From if counted || before == "from" => 0.3,
+        Direction::From if matches!(before, "to" | "into" | "many" | "in") => -0.3,
+        Direction::To if counted || before == "from" => -0.3,
+        Direction::To if matches!(before, "to" | "into" | "many" | "in") => 0.3,
+        _ => 0.0,
     }
 }
 
@@ -148,8 +163,8 @@ fn best_place(
         let token = &text.tokens[at];
         if short {
             // `c` and `AA` are meant only if they stand there exactly.
-            if text.written(at) == written
-                && (written.chars().count() == 2
+            let goes_on = text.tokens.get(at + 1).is_some_and(|next| !next.spaced && (next.is('#') || next.is('+') || next.is('-')));
+            if text.written(at) == written && !goes_on && (written.chars().count() == 2
                     || written.chars().all(char::is_uppercase)
                         && !text.begins_sentence(at)
                         && written != "A"

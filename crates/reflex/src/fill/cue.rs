@@ -20,6 +20,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) form: &'a Form<'a>,
     /// For each mention, the row of alike mentions it stands in.
     pub(crate) rows: Vec<Row>,
+    /// For each token, the closed parameter one of whose options it names.
+    claimed: Vec<Option<usize>>,
     /// Vectors of texts that several parameters ask about.
     vectors: RefCell<HashMap<String, Rc<Embedding>>>,
 }
@@ -38,12 +40,30 @@ pub(crate) struct Row {
 impl<'a> Scene<'a> {
     /// Finds the rows of a text.
     pub(crate) fn new(reading: &'a Reading, form: &'a Form<'a>) -> Self {
-        Self {
+        let mut scene = Self {
             rows: rows(reading),
+            claimed: vec![None; reading.text.tokens.len()],
             vectors: RefCell::default(),
             reading,
             form,
+        };
+        for (index, parameter) in form.parameters.iter().enumerate() {
+            if parameter.closed {
+                for found in super::choice::named(&scene, parameter) {
+                    scene.claimed[found.from..found.to].fill(Some(index));
+                }
+            }
         }
+        scene
+    }
+
+    /// Whether a token names an option of another parameter than this.
+    pub(crate) fn is_option_of_another(&self, at: usize, parameter: &Parameter) -> bool {
+        self.claimed
+            .get(at)
+            .copied()
+            .flatten()
+            .is_some_and(|index| self.form.parameters[index].path != parameter.path)
     }
 
     /// How alike a value is to what a parameter is about.
@@ -239,6 +259,15 @@ fn rows(reading: &Reading) -> Vec<Row> {
         for &member in &members {
             let joined = row.last().is_some_and(|&last| {
                 let (end, start) = (reading.mentions[last].to, reading.mentions[member].from);
+                // `5 units, 4 units and 3 units`: what is counted may stand between.
+                let counted = class_wanted == 1
+                    && text.tokens.get(end).is_some_and(|token| {
+                        token.is_word() && !words::is_function_word(&token.lower) && {
+                            let after = reading.mentions[member].to;
+                            text.lower(after) == token.lower
+                        }
+                    });
+                let end = end + usize::from(counted);
                 end < start
                     && start - end <= 4
                     && (end..start).all(|at| {

@@ -16,6 +16,7 @@ pub(crate) fn kind_fit(scene: &Scene<'_>, mention: &Mention, parameter: &Paramet
     match &mention.what {
         What::Quoted(_) => match role {
             Role::Date | Role::Time | Role::Currency | Role::Unit | Role::Email | Role::Url => -0.2,
+            Role::Language => -0.5,
             Role::FreeText => 0.6,
             _ if is_place => 0.2,
             _ => 0.65,
@@ -25,7 +26,7 @@ pub(crate) fn kind_fit(scene: &Scene<'_>, mention: &Mention, parameter: &Paramet
                 if found.month.is_some() || found.year.is_some() {
                     0.9
                 } else {
-                    0.7
+                    0.5
                 }
             }
             Role::Time => 0.1,
@@ -292,6 +293,9 @@ fn composition(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> f
 /// What stands in parentheses after something explains it and is rarely meant itself.
 pub(crate) fn remark(scene: &Scene<'_>, mention: &Mention) -> f32 {
     let text = &scene.reading.text;
+    if matches!(mention.what, What::Date(_)) {
+        return 0.0;
+    }
     if text.before(mention.from) == "(" && text.lower(mention.to) == ")" && mention.from > 1 {
         0.35
     } else {
@@ -333,12 +337,41 @@ pub(crate) fn names_itself(
             || parameter
                 .description_stems
                 .iter()
-                .take(3)
+                .take(1)
                 .any(|known| *known == token.stem)
     };
-    if content.peek().is_some() && content.all(|token| names_parameter(token)) {
-        0.7
+    if content.peek().is_none() {
+        return 0.0;
+    }
+    let tokens: Vec<&Token> = content.collect();
+    if tokens.iter().all(|token| names_parameter(token)) {
+        return 0.7;
+    }
+    // Nor is it the value of another: `my employees database on the table`.
+    let names_other = |token: &Token| {
+        scene.form.parameters.iter().any(|other| {
+            other.path != parameter.path && other.name_stems.first() == Some(&token.stem)
+        })
+    };
+    let is_option = (from..to).all(|at| scene.is_option_of_another(at, parameter));
+    if is_option {
+        0.35
+    } else if tokens.len() == 1 && tokens.iter().all(|token| names_other(token)) {
+        0.25
     } else {
         0.0
     }
+}
+
+/// `the game 'Catan'`, `'name': 'Ann'`: what stands before a quotation is its label.
+pub(crate) fn label(scene: &Scene<'_>, mention: &Mention) -> f32 {
+    let text = &scene.reading.text;
+    if matches!(mention.what, What::Quoted(_)) {
+        let is_key = text.lower(mention.to) == ":" && text.tokens.get(mention.to).is_some_and(|colon| !colon.spaced);
+        return if is_key { 0.8 } else { 0.0 };
+    }
+    let labels = scene.reading.mentions.iter().any(|quoted| {
+        matches!(quoted.what, What::Quoted(_)) && quoted.from == mention.to
+    });
+    if labels { 0.5 } else { 0.0 }
 }

@@ -47,7 +47,7 @@ pub(crate) fn offers(
         score += 0.7 * before + 0.55 * after;
         score += fit::lead_fit(scene, position, parameter);
         score += number::order(scene, position, parameter);
-        score -= fit::remark(scene, mention);
+        score -= fit::remark(scene, mention) + fit::label(scene, mention);
         if !matches!(mention.what, What::Number(_) | What::Date(_)) {
             score += 0.9 * scene.likeness(meaning, &value, &about);
             score -= fit::tool_words(scene, from, to);

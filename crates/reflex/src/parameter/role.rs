@@ -70,6 +70,9 @@ pub(crate) fn role(kind: &Kind, name: &[String], meaning: &str, schema: &Value) 
     if item.is_numeric() {
         return numeric(name, &tokens);
     }
+    if meaning.to_lowercase().contains("time zone") || name.iter().any(|word| word == "timezone" || word == "tz") {
+        return Role::Place;
+    }
     // The last word of a name is its head: `city_name` aside, `company_location` is a location.
     let head = name
         .iter()
