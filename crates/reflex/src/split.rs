@@ -52,6 +52,11 @@ fn quoted_tokens(text: &Text) -> Vec<bool> {
     inside
 }
 
+/// Whether a word is one letter, as in `e.g.` and initials.
+pub(crate) fn is_letter(word: &str) -> bool {
+    word.chars().count() == 1 && word.chars().all(char::is_alphabetic)
+}
+
 /// Where the next part begins, if one ends at this token.
 fn boundary(text: &Text, quoted: &[bool], at: usize) -> Option<usize> {
     if quoted[at] {
@@ -62,7 +67,7 @@ fn boundary(text: &Text, quoted: &[bool], at: usize) -> Option<usize> {
     let lower = token.lower.as_str();
     if matches!(lower, "." | "!" | "?" | ";" | "。" | "！" | "？") {
         let abbreviation = lower == "."
-            && (text.before(at).chars().count() == 1
+            && (is_letter(text.before(at))
                 || matches!(text.before(at), "mr" | "mrs" | "dr" | "st" | "inc" | "ltd" | "vs"));
         return (next_is_spaced && !abbreviation).then_some(at + 1);
     }

@@ -109,7 +109,7 @@ impl<'a> Scene<'a> {
             let token = &text.tokens[at];
             let lower = token.lower.as_str();
             match lower {
-                "." if text.before(at).chars().count() == 1 && !text.tokens[at].spaced => continue,
+                "." if crate::split::is_letter(text.before(at)) && !text.tokens[at].spaced => continue,
                 "." | "?" | "!" | ";" if text.tokens.get(at + 1).is_some_and(|next| next.spaced) =>
                 {
                     break;

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Offer;
 use super::cue::Scene;
+use crate::extract::What;
 use crate::lexicon::{currencies, units, words};
 use crate::parameter::{Direction, Kind, Parameter};
 
@@ -160,7 +161,11 @@ pub(crate) fn free_text(scene: &Scene<'_>, index: usize, parameter: &Parameter, 
         while to > at + 1 && matches!(text.lower(to - 1), "." | "?" | "!" | "\"" | "'") {
             to -= 1;
         }
-        let rest = text.slice(at + 1, to).trim();
+        let rest = text.slice(at + 1, to).trim().trim_matches(['"', '\'', '“', '”']);
+        if scene.reading.mentions.iter().any(|mention| matches!(mention.what, What::Quoted(_)) && mention.from == at + 1) {
+            // What is quoted there is offered without its quotes.
+            continue;
+        }
         if rest.is_empty() {
             continue;
         }

@@ -294,6 +294,9 @@ const UNITS: &[(&[&str], Dimension, f64)] = &[
 
 /// The unit with this spelling.
 pub(crate) fn unit(spelling: &str) -> Option<Unit> {
+    if spelling.is_empty() || spelling.len() > 32 || spelling.starts_with(|c: char| c.is_ascii_digit() || c == ',') {
+        return None;
+    }
     let exact = |known: &&str| *known == spelling;
     let find = |matches: &dyn Fn(&&str) -> bool| {
         UNITS
@@ -309,8 +312,8 @@ pub(crate) fn unit(spelling: &str) -> Option<Unit> {
         let lower = spelling.to_lowercase();
         find(&|known: &&str| {
             known.chars().count() > 1
+                && **known == *lower
                 && !known.chars().any(|c| c.is_ascii_uppercase())
-                && known.to_lowercase() == lower
         })
     })
 }

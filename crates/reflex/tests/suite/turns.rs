@@ -18,7 +18,7 @@ fn tool(name: &str, description: &str, signature: &str) -> Arc<ToolSpecification
 }
 
 fn hello() -> Arc<ToolSpecification> {
-    tool("sayHello", "Returns a friendly greeting message for the given name", "(name::Text)==>(::Text)")
+    tool("sayHello", "Returns a friendly greeting message for the given name", "(name: Text) --> Text")
 }
 
 const INSTRUCTION: &str = "You are a friendly assistant. Have friendly conversations with the user. When the user greets you or says hello, use the `sayHello` tool to respond with a personalized greeting.";
@@ -94,8 +94,8 @@ fn a_single_text_is_the_answer_as_it_is() {
 #[test]
 fn a_compound_task_is_done_step_by_step() {
     let tools = vec![
-        tool("get_weather", "Get the current weather of a city", "(city::Text)==>(::Text)"),
-        tool("send_email", "Send an email message to a recipient", "(recipient::Text, message::Text)==>(::Text)"),
+        tool("get_weather", "Get the current weather of a city", "(city: Text) --> Text"),
+        tool("send_email", "Send an email message to a recipient", "(recipient: Text, message: Text) --> Text"),
     ];
     let mut talk = Talk::new("Get the weather in Paris and then send an email to ann@example.org saying 'Take an umbrella'.", tools);
     assert_eq!(talk.observe("Rain, 12 °C"), ("get_weather".to_owned(), json!({"city": "Paris"})));
@@ -109,8 +109,8 @@ fn a_compound_task_is_done_step_by_step() {
 #[test]
 fn values_are_carried_over_from_observations() {
     let tools = vec![
-        tool("find_customer", "Find a customer by name", "(name::Text)==>(::Object)"),
-        tool("list_invoices", "List the invoices of a customer", "(customer_id::Text)==>(::Array)"),
+        tool("find_customer", "Find a customer by name", "(name: Text) --> Object"),
+        tool("list_invoices", "List the invoices of a customer", "(customer_id: Text) --> Array"),
     ];
     let mut talk = Talk::new("Find the customer Grace Hopper, then list the invoices", tools);
     assert_eq!(talk.observe(r#"{"customer_id": "C-77", "city": "Arlington"}"#).0, "find_customer");
@@ -119,7 +119,7 @@ fn values_are_carried_over_from_observations() {
 
 #[test]
 fn a_missing_argument_is_asked_for_once_and_its_answer_is_used() {
-    let ask = tool("ask_human", "Ask a person a question", "(question::Text)==>(::Text)");
+    let ask = tool("ask_human", "Ask a person a question", "(question: Text) --> Text");
     let mut talk = Talk::new("Please greet someone with a friendly greeting message", vec![hello(), ask]);
     let (name, arguments) = talk.observe("Grace");
     assert_eq!(name, "ask_human");
@@ -160,8 +160,8 @@ fn the_same_call_is_not_made_twice() {
 #[test]
 fn a_strategy_that_fits_is_followed() {
     let tools = vec![
-        tool("book_room", "Book a hotel room in a city", "(city::Text)==>(::Text)"),
-        tool("check_budget", "Check the travel budget for a city", "(city::Text)==>(::Text)"),
+        tool("book_room", "Book a hotel room in a city", "(city: Text) --> Text"),
+        tool("check_budget", "Check the travel budget for a city", "(city: Text) --> Text"),
     ];
     let system = "You book trips.\n\nWhat worked before for tasks like this:\n- Bookings: call check_budget first, then book_room.";
     let mut talk = Talk::told(system, "Book a hotel room in Lisbon", tools.clone());
@@ -174,7 +174,7 @@ fn a_strategy_that_fits_is_followed() {
 
 #[test]
 fn tomorrow_is_a_date_only_if_today_is_stated() {
-    let tools = vec![tool("get_forecast", "Get the weather forecast for a city on a date", "(city::Text, date::Text)==>(::Text)")];
+    let tools = vec![tool("get_forecast", "Get the weather forecast for a city on a date", "(city: Text, date: Text) --> Text")];
     let task = "Get the weather forecast for Oslo tomorrow";
     let talk = Talk::told("Today is 2024-02-28.", task, tools.clone());
     assert_eq!(talk.call().1, json!({"city": "Oslo", "date": "2024-02-29"}));
