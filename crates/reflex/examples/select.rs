@@ -1,5 +1,6 @@
-//! Scores reflex on a file of cases: `cargo run --release -p windlass-reflex --example select -- FILE [half] [verbose]`.
-//! `half` is `even` or `odd`: only cases whose id ends in such a number.
+//! Scores reflex on a file of cases: `cargo run --release -p windlass-reflex --example select -- FILE [even|odd] [verbose] [show]`.
+//! `even` and `odd` take only cases whose id ends in such a number, `verbose` prints every failure,
+//! `show` every call.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -16,7 +17,7 @@ use windlass_reflex::{Reflex, Settings};
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(path) = arguments.first() else {
-        eprintln!("usage: select FILE [even|odd] [verbose]");
+        eprintln!("usage: select FILE [even|odd] [verbose] [show]");
         return ExitCode::from(2);
     };
     let cases = match std::fs::read_to_string(path) {
@@ -40,6 +41,9 @@ fn main() -> ExitCode {
         let started = Instant::now();
         let choice = reflex.choose(task, tools);
         times.push(started.elapsed().as_secs_f64() * 1e3);
+        if let Some(choice) = choice.as_ref().filter(|_| has("show")) {
+            println!("{task}\n    {} {} {:.2} missing {:?}", tools[choice.index].name, choice.arguments, choice.confidence, choice.missing);
+        }
         choice.map(|choice| MadeCall {
             name: tools[choice.index].name.to_owned(),
             arguments: choice.arguments,

@@ -30,7 +30,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            least_likeness: 0.2,
+            least_likeness: 0.38,
         }
     }
 }
@@ -108,7 +108,7 @@ impl Reflex {
         let missing = decision.filling.missing.len() as f32;
         let known = decision.filling.scores.len() as f32;
         let lack = missing / (missing + known).max(1.0);
-        let nearness = decision.ranked.likeness + 0.15 * decision.ranked.named - 0.1 * lack;
+        let nearness = decision.ranked.likeness + 0.3 * decision.ranked.named - 0.3 * lack;
         nearness >= self.settings.least_likeness
     }
 }

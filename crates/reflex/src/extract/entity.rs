@@ -115,7 +115,9 @@ fn chunk_kind(chunk: &str) -> Option<EntityKind> {
     if let [owner, name] = parts.as_slice()
         && owner.len() > 2
         && name.len() > 2
-        && (has(char::is_uppercase) || chunk.contains('-'))
+        && !words::is_function_word(&owner.to_lowercase())
+        && !words::is_function_word(&name.to_lowercase())
+        && !digits
     {
         return Some(EntityKind::Code);
     }
@@ -275,8 +277,11 @@ pub(crate) fn formulas(text: &Text) -> Vec<Entity> {
             to -= 1;
         }
         // `4 m/s^2` is a quantity.
-        let is_quantity = super::number::unit_at(text, at + 1).is_some_and(|(_, length)| at + 1 + length >= to);
-        if to > at && variable && operator && to - at >= 3 && !is_quantity {
+        let is_quantity = || {
+            super::number::unit_at(text, at + 1)
+                .is_some_and(|(_, length)| at + 1 + length >= to)
+        };
+        if to > at && variable && operator && to - at >= 3 && !is_quantity() {
             found.push(Entity {
                 kind: EntityKind::Formula,
                 from: at,

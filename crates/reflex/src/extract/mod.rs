@@ -1,6 +1,7 @@
 //! Everything a text mentions that could be the value of an argument, found once and then offered to
 //! every parameter. What a mention means for a parameter is decided in `fill`, not here.
 
+pub(crate) mod address;
 pub(crate) mod date;
 pub(crate) mod entity;
 pub(crate) mod format;
@@ -116,6 +117,9 @@ impl Reading {
         }
         for found in entity::times(&text) {
             add(What::Entity(found.kind), found.from, found.to, &mut taken);
+        }
+        for (from, to) in address::addresses(&text) {
+            add(What::Place(PlaceKind::Address), from, to, &mut taken);
         }
         for quantity in number::numbers(&text) {
             let (from, to) = (quantity.from, quantity.end);

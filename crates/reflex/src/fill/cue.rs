@@ -198,6 +198,9 @@ pub(crate) fn names(parameter: &Parameter, word_stem: &str, lower: &str) -> f32 
     {
         best = 0.6;
     }
+    if best < 0.8 && is_people(word_stem) && parameter.name_stems.iter().any(|known| is_people(known)) {
+        best = 0.8;
+    }
     // `a=2`: parameters of one letter.
     if parameter.name_words.len() == 1 && parameter.name() == lower {
         best = 1.0;
@@ -208,6 +211,15 @@ pub(crate) fn names(parameter: &Parameter, word_stem: &str, lower: &str) -> f32 
         }
     }
     best
+}
+
+/// Stems that count people, whatever they do there.
+fn is_people(stem: &str) -> bool {
+    matches!(
+        stem,
+        "peopl" | "person" | "guest" | "adult" | "passenger" | "seat" | "attende" | "participant"
+            | "travel" | "traveler" | "party" | "diner" | "member" | "visitor" | "ticket" | "serv"
+    )
 }
 
 /// How alike two stems are: 1 for the same, less for `weigh` and `weight` or `temp` and `temperature`.

@@ -375,3 +375,13 @@ pub(crate) fn label(scene: &Scene<'_>, mention: &Mention) -> f32 {
     });
     if labels { 0.5 } else { 0.0 }
 }
+
+/// `the sales database` for a database: what stands right before the parameter's own name.
+pub(crate) fn heads(scene: &Scene<'_>, to: usize, parameter: &Parameter) -> f32 {
+    let head = parameter.name_stems.first();
+    let next = scene.reading.text.tokens.get(to).filter(|next| next.spaced);
+    match (head, next) {
+        (Some(head), Some(next)) if cue::alike(head, &next.stem) > 0.8 => 0.2,
+        _ => 0.0,
+    }
+}

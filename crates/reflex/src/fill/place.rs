@@ -6,6 +6,8 @@ use crate::parameter::{Parameter, Role};
 /// How well a kind of place fits a parameter about places.
 pub(crate) fn fit(kind: PlaceKind, composed: bool, parameter: &Parameter) -> f32 {
     match (parameter.role, kind) {
+        (Role::Place, PlaceKind::Address) => 0.9,
+        (_, PlaceKind::Address) => -0.2,
         (Role::City, PlaceKind::City) => 0.7,
         (Role::City, _) => -0.3,
         (Role::State, PlaceKind::State) => 0.9,
@@ -51,6 +53,9 @@ pub(crate) fn written(
     ]
     .iter()
     .any(|cue| description.contains(cue));
+    if place.starts_with(|c: char| c.is_ascii_digit()) {
+        return place.to_owned();
+    }
     let first = place.split(',').next().unwrap_or(place).trim();
     if place.contains(',') {
         let alone = has_state || has_country || description.contains("city name");

@@ -150,7 +150,8 @@ pub(crate) fn free_text(scene: &Scene<'_>, index: usize, parameter: &Parameter, 
     let text = &scene.reading.text;
     for at in 0..text.tokens.len() {
         let lead = text.lower(at);
-        let starts = matches!(
+        let named = lead.len() > 3 && parameter.name_words.iter().any(|word| word == lead);
+        let starts = named || matches!(
             lead,
             "saying" | "says" | "say" | "that" | ":" | "about" | "for" | "regarding"
         );
@@ -169,7 +170,9 @@ pub(crate) fn free_text(scene: &Scene<'_>, index: usize, parameter: &Parameter, 
         if rest.is_empty() {
             continue;
         }
+        let rest = ["is ", "to ", "as ", "of "].iter().find_map(|small| rest.strip_prefix(small)).unwrap_or(rest);
         let score = match lead {
+            _ if named => 0.75,
             "saying" | "says" | ":" => 0.85,
             "about" | "regarding" | "for"
                 if parameter.is_named("query")

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::cue::{Scene, alike};
 use super::{Offer, choice, fit, number, place, special};
+use crate::extract::entity::{self, EntityKind};
 use crate::extract::format::DateFormat;
 use crate::extract::{Mention, What, date};
 use crate::lexicon::{places, words};
@@ -48,6 +49,7 @@ pub(crate) fn offers(
         score += fit::lead_fit(scene, position, parameter);
         score += number::order(scene, position, parameter);
         score -= fit::remark(scene, mention) + fit::label(scene, mention);
+        score += fit::heads(scene, to, parameter);
         if !matches!(mention.what, What::Number(_) | What::Date(_)) {
             score += 0.9 * scene.likeness(meaning, &value, &about);
             score -= fit::tool_words(scene, from, to);
@@ -61,6 +63,41 @@ pub(crate) fn offers(
             to,
         });
     }
+    joined_rows(scene, index, parameter, offers);
+}
+
+/// Where a text is a list with commas, a whole row is one value.
+fn joined_rows(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers: &mut Vec<Offer>) {
+    let lower = parameter.description.to_lowercase();
+    if !lower.contains("comma-separated") && !lower.contains("comma separated") {
+        return;
+    }
+    let mut rows: Vec<Offer> = Vec::new();
+    for (position, mention) in scene.reading.mentions.iter().enumerate() {
+        let row = scene.rows[position];
+        if row.size < 2 || row.index != 0 {
+            continue;
+        }
+        let members = scene.row_of(row.first);
+        let texts: Vec<&str> = members
+            .iter()
+            .map(|&member| scene.reading.written(&scene.reading.mentions[member]))
+            .collect();
+        let best = offers
+            .iter()
+            .filter(|offer| offer.parameter == index && offer.from >= mention.from && offer.to <= mention.to)
+            .map(|offer| offer.score)
+            .fold(f32::MIN, f32::max);
+        let last = members.last().map_or(mention.to, |&last| scene.reading.mentions[last].to);
+        rows.push(Offer {
+            parameter: index,
+            value: Value::from(texts.join(",")),
+            score: best + 0.3,
+            from: mention.from,
+            to: last,
+        });
+    }
+    offers.extend(rows);
 }
 
 /// The state or country that a named city lies in, where the text does not say it.
@@ -152,8 +189,29 @@ fn rendered(
             ))
         }
         What::Value(_) => None,
+        What::Entity(EntityKind::Time) => whole(time_of_day(written, parameter)),
         What::Entity(_) => whole(written.to_owned()),
         What::Phrase | What::Word => trimmed(scene, mention, parameter),
+    }
+}
+
+/// A time as the parameter wants it: of 24 hours where its description says so.
+fn time_of_day(written: &str, parameter: &Parameter) -> String {
+    let description = &parameter.description;
+    let wants_pattern = ["HH:MM", "hh:mm", "24-hour", "24 hour", "24h"]
+        .iter()
+        .any(|cue| description.contains(cue));
+    let lower = description.to_lowercase();
+    let wants_suffix = lower.contains("am/pm") || lower.contains("12-hour");
+    match entity::clock(written) {
+        Some((hour, minute, second)) if wants_pattern && !wants_suffix => {
+            if lower.contains("hh:mm:ss") {
+                format!("{hour:02}:{minute:02}:{second:02}")
+            } else {
+                format!("{hour:02}:{minute:02}")
+            }
+        }
+        _ => written.to_owned(),
     }
 }
 

@@ -437,6 +437,8 @@ const COUNTRIES: &[(&str, &str)] = &[
 /// What kind of place a name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlaceKind {
+    /// A house in a street, perhaps with what it lies in.
+    Address,
     City,
     State,
     Country,

@@ -294,7 +294,7 @@ const UNITS: &[(&[&str], Dimension, f64)] = &[
 
 /// The unit with this spelling.
 pub(crate) fn unit(spelling: &str) -> Option<Unit> {
-    if spelling.is_empty() || spelling.len() > 32 || spelling.starts_with(|c: char| c.is_ascii_digit() || c == ',') {
+    if spelling.is_empty() || spelling.len() > 32 || !spelling.starts_with(|c: char| c.is_alphabetic() || matches!(c, '°' | '%')) {
         return None;
     }
     let exact = |known: &&str| *known == spelling;
@@ -311,8 +311,8 @@ pub(crate) fn unit(spelling: &str) -> Option<Unit> {
     find(&exact).or_else(|| {
         let lower = spelling.to_lowercase();
         find(&|known: &&str| {
-            known.chars().count() > 1
-                && **known == *lower
+            **known == *lower
+                && known.chars().count() > 1
                 && !known.chars().any(|c| c.is_ascii_uppercase())
         })
     })

@@ -133,7 +133,6 @@ fn numeric(name: &[String], meaning: &[String]) -> Role {
         "payment",
         "fee",
         "deposit",
-        "value",
         "payout",
         "equity",
         "revenue",
@@ -168,7 +167,7 @@ fn textual(word: &str) -> Option<Role> {
         "year" => Role::Year,
         "email" | "mail" => Role::Email,
         "url" | "link" | "website" | "uri" | "webpage" => Role::Url,
-        "path" | "file" | "filename" | "folder" | "directory" | "filepath" => Role::Path,
+        "path" | "paths" | "files" | "attachments" | "attachment" | "file" | "filename" | "folder" | "directory" | "filepath" => Role::Path,
         "id" | "identifier" | "code" | "sku" | "isbn" | "zip" | "zipcode" | "docket" | "key"
         | "token" | "hash" | "username" | "repo" | "repos" | "repository" | "ids" => {
             if word == "key" {
@@ -182,7 +181,7 @@ fn textual(word: &str) -> Option<Role> {
         "unit" | "units" => Role::Unit,
         "color" | "colour" | "colors" => Role::Colour,
         "equation" | "formula" | "expression" | "function" | "polynomial" => Role::Formula,
-        "message" | "text" | "content" | "body" | "query" | "prompt" | "question" | "comment"
+        "message" | "command" | "text" | "content" | "body" | "query" | "prompt" | "question" | "comment"
         | "note" | "sentence" | "statement" | "instruction" | "instructions" | "keyword"
         | "keywords" | "request" => Role::FreeText,
         "company" | "brand" | "manufacturer" | "store" | "team" | "organization"
