@@ -42,7 +42,10 @@ fn main() -> ExitCode {
         let choice = reflex.choose(task, tools);
         times.push(started.elapsed().as_secs_f64() * 1e3);
         if let Some(choice) = choice.as_ref().filter(|_| has("show")) {
-            println!("{task}\n    {} {} {:.2} missing {:?}", tools[choice.index].name, choice.arguments, choice.confidence, choice.missing);
+            println!(
+                "{task}\n    {} {} {:.2} missing {:?}",
+                tools[choice.index].name, choice.arguments, choice.confidence, choice.missing
+            );
         }
         choice.map(|choice| MadeCall {
             name: tools[choice.index].name.to_owned(),

@@ -100,9 +100,16 @@ impl Reflex {
             return conclusion(situation, &plan, &names);
         }
         let why = if step.from_strategy {
-            format!("What worked before for tasks like this calls `{}` next.", tool.name)
+            format!(
+                "What worked before for tasks like this calls `{}` next.",
+                tool.name
+            )
         } else {
-            format!("`{}` fits \"{}\" best.", tool.name, crate::text::beginning(step.text.trim(), 120))
+            format!(
+                "`{}` fits \"{}\" best.",
+                tool.name,
+                crate::text::beginning(step.text.trim(), 120)
+            )
         };
         ModelAnswer {
             thought: Some(why),
@@ -113,7 +120,12 @@ impl Reflex {
 
     /// A step's arguments: from its own words, then the whole task, what was observed, answered and
     /// said before.
-    fn arguments(&self, situation: &Situation<'_>, step: &Step, tool: &ToolView<'_>) -> (Map<String, Value>, Vec<String>, f64) {
+    fn arguments(
+        &self,
+        situation: &Situation<'_>,
+        step: &Step,
+        tool: &ToolView<'_>,
+    ) -> (Map<String, Value>, Vec<String>, f64) {
         let own = Reading::new(&step.text, situation.today);
         let first = self.filled(&own, tool);
         let mut confidence = step.decided(&first);
@@ -155,10 +167,18 @@ impl Reflex {
         }
         // A step may work on what the one before it gave, as a whole.
         if missing.len() == 1
-            && let Some(last) = situation.done.iter().rev().find(|done| done.tool != ASK_HUMAN)
+            && let Some(last) = situation
+                .done
+                .iter()
+                .rev()
+                .find(|done| done.tool != ASK_HUMAN)
             && is_text(tool.input_schema, &missing[0])
         {
-            insert(&mut arguments, &missing[0], Value::from(observation::readable(last.observed)));
+            insert(
+                &mut arguments,
+                &missing[0],
+                Value::from(observation::readable(last.observed)),
+            );
             missing.clear();
             confidence *= 0.6;
         }
@@ -198,7 +218,9 @@ impl<'a> Situation<'a> {
             if let ChatMessage::Assistant { calls, .. } = message {
                 for call in calls.iter().filter(|call| call.tool != FINISH) {
                     let observed = after.iter().find_map(|message| match message {
-                        ChatMessage::Tool { call_id, content, .. } if *call_id == call.id => Some(content.as_str()),
+                        ChatMessage::Tool {
+                            call_id, content, ..
+                        } if *call_id == call.id => Some(content.as_str()),
                         _ => None,
                     });
                     done.push(Done {
@@ -213,7 +235,12 @@ impl<'a> Situation<'a> {
             instruction: strategy::instruction(system),
             system,
             task,
-            earlier: said.into_iter().rev().map(|(_, text)| text).take(6).collect(),
+            earlier: said
+                .into_iter()
+                .rev()
+                .map(|(_, text)| text)
+                .take(6)
+                .collect(),
             done,
             today,
         }
@@ -264,7 +291,11 @@ fn failed(situation: &Situation<'_>, tool: &str, failure: &str) -> ModelAnswer {
         answer.push('\n');
     }
     answer.push_str(&format!("`{tool}` did not work: {failure}"));
-    finish(&answer, &format!("`{tool}` answered with an error."), CANNOT)
+    finish(
+        &answer,
+        &format!("`{tool}` answered with an error."),
+        CANNOT,
+    )
 }
 
 /// What was observed, without questions to people, each once.
@@ -282,7 +313,12 @@ fn observed(done: &[Done<'_>]) -> Vec<String> {
 fn conclusion(situation: &Situation<'_>, plan: &Plan, names: &[&str]) -> ModelAnswer {
     let texts = observed(&situation.done);
     if texts.is_empty() {
-        let shown = names.iter().take(10).copied().collect::<Vec<_>>().join("`, `");
+        let shown = names
+            .iter()
+            .take(10)
+            .copied()
+            .collect::<Vec<_>>()
+            .join("`, `");
         let answer = if situation.task.trim().is_empty() {
             "I cannot help: no task was given.".to_owned()
         } else if names.is_empty() {
@@ -297,25 +333,53 @@ fn conclusion(situation: &Situation<'_>, plan: &Plan, names: &[&str]) -> ModelAn
     finish(&texts.join("\n"), &reasoning, plan.confidence)
 }
 
-fn lacking(situation: &Situation<'_>, views: &[ToolView<'_>], tool: &ToolView<'_>, missing: &[String]) -> ModelAnswer {
+fn lacking(
+    situation: &Situation<'_>,
+    views: &[ToolView<'_>],
+    tool: &ToolView<'_>,
+    missing: &[String],
+) -> ModelAnswer {
     let wanted = missing
         .iter()
         .map(|path| described(tool.input_schema, path))
         .collect::<Vec<_>>()
         .join(", ");
-    let question = format!("To use `{}`, I need to know: {wanted}. What should it be?", tool.name);
+    let question = format!(
+        "To use `{}`, I need to know: {wanted}. What should it be?",
+        tool.name
+    );
     let ask = views.iter().find(|view| view.name == ASK_HUMAN);
-    let asked = situation.done.iter().any(|done| done.tool == ASK_HUMAN && done.arguments.to_string().contains(&wanted.replace('"', "\\\"")));
+    let asked = situation.done.iter().any(|done| {
+        done.tool == ASK_HUMAN
+            && done
+                .arguments
+                .to_string()
+                .contains(&wanted.replace('"', "\\\""))
+    });
     if let Some(ask) = ask.filter(|_| !asked) {
         return ModelAnswer {
-            thought: Some(format!("`{}` fits, but the text does not say: {wanted}.", tool.name)),
-            calls: vec![call(ASK_HUMAN, question_arguments(ask.input_schema, &question), 0.8)],
+            thought: Some(format!(
+                "`{}` fits, but the text does not say: {wanted}.",
+                tool.name
+            )),
+            calls: vec![call(
+                ASK_HUMAN,
+                question_arguments(ask.input_schema, &question),
+                0.8,
+            )],
             ..ModelAnswer::default()
         };
     }
     let mut lines = observed(&situation.done);
-    lines.push(format!("I cannot call `{}`: the task does not say {wanted}.", tool.name));
-    finish(&lines.join("\n"), &format!("A required argument of `{}` is missing.", tool.name), CANNOT)
+    lines.push(format!(
+        "I cannot call `{}`: the task does not say {wanted}.",
+        tool.name
+    ));
+    finish(
+        &lines.join("\n"),
+        &format!("A required argument of `{}` is missing.", tool.name),
+        CANNOT,
+    )
 }
 
 /// The question in the parameter that takes it: the first required text, else the first text.
@@ -330,7 +394,10 @@ fn question_arguments(schema: &Value, question: &str) -> Value {
     let texts: Vec<&String> = properties
         .into_iter()
         .flatten()
-        .filter(|(_, property)| property.get("type").and_then(Value::as_str) == Some("string") && property.get("enum").is_none())
+        .filter(|(_, property)| {
+            property.get("type").and_then(Value::as_str) == Some("string")
+                && property.get("enum").is_none()
+        })
         .map(|(name, _)| name)
         .collect();
     let chosen = texts
@@ -338,17 +405,22 @@ fn question_arguments(schema: &Value, question: &str) -> Value {
         .find(|name| matches!(name.as_str(), "question" | "message" | "prompt" | "text"))
         .or_else(|| texts.iter().find(|name| required.contains(&name.as_str())))
         .or_else(|| texts.first());
-    arguments.insert(chosen.map_or("question", |name| name.as_str()).to_owned(), Value::from(question));
+    arguments.insert(
+        chosen.map_or("question", |name| name.as_str()).to_owned(),
+        Value::from(question),
+    );
     Value::Object(arguments)
 }
 
 fn property<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').try_fold(schema, |schema, name| schema.get("properties")?.get(name))
+    path.split('.')
+        .try_fold(schema, |schema, name| schema.get("properties")?.get(name))
 }
 
 fn is_text(schema: &Value, path: &str) -> bool {
     property(schema, path).is_some_and(|property| {
-        property.get("type").and_then(Value::as_str) == Some("string") && property.get("enum").is_none()
+        property.get("type").and_then(Value::as_str) == Some("string")
+            && property.get("enum").is_none()
     })
 }
 

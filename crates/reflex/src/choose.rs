@@ -78,16 +78,27 @@ impl Reflex {
         let ranked = rank::rank(&reading.text, tools, &self.meaning);
         let first = *ranked.first()?;
         let mut best: Option<Decision> = None;
+        let mut second = f32::MIN;
         for one in ranked {
             // What is far behind cannot catch up by its arguments.
             if first.score - one.score > 0.35 {
+                second = second.max(one.score);
                 break;
             }
             let filling = self.filled(reading, &tools[one.index]);
             let decision = Decision::new(one, filling);
-            if best.as_ref().is_none_or(|best| decision.total > best.total) {
-                best = Some(decision);
+            match &best {
+                Some(known) if known.total >= decision.total => second = second.max(decision.total),
+                known => {
+                    second = known
+                        .as_ref()
+                        .map_or(second, |known| second.max(known.total));
+                    best = Some(decision);
+                }
             }
+        }
+        if let Some(best) = &mut best {
+            best.lead = best.total - second;
         }
         best
     }
@@ -120,6 +131,8 @@ pub(crate) struct Decision {
     pub(crate) filling: Filling,
     /// How well tool and arguments fit together.
     pub(crate) total: f32,
+    /// How far it is ahead of the next tool.
+    pub(crate) lead: f32,
 }
 
 impl Decision {
@@ -133,7 +146,9 @@ impl Decision {
             filling.scores.iter().sum::<f32>() / given
         };
         Self {
-            total: ranked.score - 0.3 * lack + 0.03 * fit.min(1.5),
+            total: ranked.score - 0.3 * lack + 0.03 * fit.min(1.5)
+                - 0.06 * filling.unused.min(4) as f32,
+            lead: f32::MAX,
             ranked,
             filling,
         }
@@ -145,7 +160,6 @@ impl Decision {
     }
 
     fn into_choice(self) -> Choice {
-        if std::env::var("DUMP").is_ok() { eprintln!("F {:?} {} {} {}", calibrate::features(&self.filling), self.filling.missing.len(), self.ranked.likeness, self.ranked.named); }
         Choice {
             index: self.ranked.index,
             confidence: self.confidence(),

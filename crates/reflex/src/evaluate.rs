@@ -268,7 +268,7 @@ fn fields(
         };
         let accepted = alternatives(accepted);
         if !accepted.iter().any(|accepted| equals(value, accepted)) {
-            let only_absent = accepted.iter().all(|accepted| is_absent(accepted));
+            let only_absent = accepted.iter().all(is_absent);
             let class = if only_absent {
                 FailureClass::Unwanted
             } else {

@@ -15,16 +15,31 @@ pub(crate) fn failure(content: &str) -> Option<String> {
             .iter()
             .filter_map(|key| fields.get(*key))
             .find(|error| !error.is_null() && *error != &Value::Bool(false));
-        let failed = matches!(status, "error" | "failed" | "failure") || fields.get("success") == Some(&Value::Bool(false));
+        let failed = matches!(status, "error" | "failed" | "failure")
+            || fields.get("success") == Some(&Value::Bool(false));
         return match error {
             Some(error) => Some(told(error)),
-            None if failed => Some(fields.get("message").map_or_else(|| told(&Value::Object(fields.clone())), told)),
+            None if failed => Some(
+                fields
+                    .get("message")
+                    .map_or_else(|| told(&Value::Object(fields.clone())), told),
+            ),
             None => None,
         };
     }
     const LEADS: [&str; 12] = [
-        "the tool failed (", "There is no tool `", "The arguments do not fit", "The arguments are not valid",
-        "Error:", "error:", "ERROR", "The call failed", "The call was", "At most ", "You made exactly this call before", "the call ",
+        "the tool failed (",
+        "There is no tool `",
+        "The arguments do not fit",
+        "The arguments are not valid",
+        "Error:",
+        "error:",
+        "ERROR",
+        "The call failed",
+        "The call was",
+        "At most ",
+        "You made exactly this call before",
+        "the call ",
     ];
     LEADS
         .iter()
@@ -54,7 +69,10 @@ fn payload(value: &Value) -> &Value {
     if is_envelope {
         return fields.get("data").unwrap_or(value);
     }
-    match (fields.len(), fields.get("result").or_else(|| fields.get("data"))) {
+    match (
+        fields.len(),
+        fields.get("result").or_else(|| fields.get("data")),
+    ) {
         (1, Some(inner)) => inner,
         _ => value,
     }
@@ -63,14 +81,28 @@ fn payload(value: &Value) -> &Value {
 fn told(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(items) if items.iter().all(|item| !item.is_object() && !item.is_array()) => {
+        Value::Array(items)
+            if items
+                .iter()
+                .all(|item| !item.is_object() && !item.is_array()) =>
+        {
             items.iter().map(told).collect::<Vec<_>>().join(", ")
         }
-        Value::Object(fields) if fields.values().all(|field| !field.is_object()) && !fields.is_empty() => fields
-            .iter()
-            .map(|(name, field)| format!("{}: {}", crate::text::name_words(name).join(" "), told(field)))
-            .collect::<Vec<_>>()
-            .join("\n"),
+        Value::Object(fields)
+            if fields.values().all(|field| !field.is_object()) && !fields.is_empty() =>
+        {
+            fields
+                .iter()
+                .map(|(name, field)| {
+                    format!(
+                        "{}: {}",
+                        crate::text::name_words(name).join(" "),
+                        told(field)
+                    )
+                })
+                .collect::<Vec<_>>()
+                .join("\n")
+        }
         other => other.to_string(),
     }
 }
@@ -101,12 +133,18 @@ pub(crate) fn value_named(content: &str, name: &str) -> Option<Value> {
 }
 
 fn field_named<'a>(fields: &'a Map<String, Value>, wanted: &[String]) -> Option<&'a Value> {
-    let exact = fields.iter().find(|(key, _)| crate::text::name_words(key) == wanted);
+    let exact = fields
+        .iter()
+        .find(|(key, _)| crate::text::name_words(key) == wanted);
     // `order_id` is the `id` of what was just made.
     let tail = || {
         let last = wanted.last()?;
         (last == "id" || wanted.len() > 1 && last == "name")
-            .then(|| fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(last)))
+            .then(|| {
+                fields
+                    .iter()
+                    .find(|(key, _)| key.eq_ignore_ascii_case(last))
+            })
             .flatten()
     };
     exact
@@ -123,7 +161,10 @@ mod tests {
     #[test]
     fn failures_are_told_from_results() {
         assert!(failure("the tool failed (timeout): try again").is_some());
-        assert_eq!(failure(r#"{"error": "no such file"}"#).as_deref(), Some("no such file"));
+        assert_eq!(
+            failure(r#"{"error": "no such file"}"#).as_deref(),
+            Some("no such file")
+        );
         assert_eq!(failure(r#"{"error": null, "value": 3}"#), None);
         assert_eq!(failure("Hello, Ada! Nice to meet you."), None);
         assert_eq!(failure("The error rate is 3 %"), None);
@@ -132,7 +173,10 @@ mod tests {
     #[test]
     fn texts_stay_as_they_are_and_records_become_lines() {
         assert_eq!(readable("  Hello, Ada!"), "  Hello, Ada!");
-        assert_eq!(readable(r#"{"status":"success","data":{"total_price":12,"paid":true}}"#), "total price: 12\npaid: true");
+        assert_eq!(
+            readable(r#"{"status":"success","data":{"total_price":12,"paid":true}}"#),
+            "total price: 12\npaid: true"
+        );
         assert_eq!(readable("[1,2]"), "1, 2");
     }
 

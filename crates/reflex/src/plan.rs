@@ -35,7 +35,12 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Plans a task.
-    pub(crate) fn new(reflex: &Reflex, reading: &Reading, tools: &[ToolView<'_>], sequences: &[Vec<usize>]) -> Self {
+    pub(crate) fn new(
+        reflex: &Reflex,
+        reading: &Reading,
+        tools: &[ToolView<'_>],
+        sequences: &[Vec<usize>],
+    ) -> Self {
         let task = reading.text.source.as_str();
         let whole = reflex.best(reading, tools).filter(|best| reflex.fits(best));
         let mut steps = from_strategy(reflex, reading, tools, sequences, whole.as_ref());
@@ -93,9 +98,9 @@ fn from_strategy(
 ) -> Vec<Step> {
     let fitting = sequences.iter().find(|sequence| {
         let relevant = whole.is_none_or(|best| sequence.contains(&best.ranked.index));
-        let possible = sequence.first().is_some_and(|&first| {
-            reflex.filled(reading, &tools[first]).missing.is_empty()
-        });
+        let possible = sequence
+            .first()
+            .is_some_and(|&first| reflex.filled(reading, &tools[first]).missing.is_empty());
         relevant && possible
     });
     fitting
@@ -127,7 +132,9 @@ fn from_parts(reflex: &Reflex, reading: &Reading, tools: &[ToolView<'_>]) -> Vec
             continue;
         };
         // A part that only adds to the step before it finds its tool again without its arguments.
-        let same = steps.last_mut().filter(|last| last.tool == best.ranked.index);
+        let same = steps
+            .last_mut()
+            .filter(|last| last.tool == best.ranked.index);
         match same {
             Some(last) if !best.filling.missing.is_empty() || best.filling.arguments.is_empty() => {
                 last.text.push_str(". ");

@@ -68,7 +68,10 @@ fn boundary(text: &Text, quoted: &[bool], at: usize) -> Option<usize> {
     if matches!(lower, "." | "!" | "?" | ";" | "。" | "！" | "？") {
         let abbreviation = lower == "."
             && (is_letter(text.before(at))
-                || matches!(text.before(at), "mr" | "mrs" | "dr" | "st" | "inc" | "ltd" | "vs"));
+                || matches!(
+                    text.before(at),
+                    "mr" | "mrs" | "dr" | "st" | "inc" | "ltd" | "vs"
+                ));
         return (next_is_spaced && !abbreviation).then_some(at + 1);
     }
     if matches!(lower, "then" | "afterwards" | "finally" | "next" | "also") {
@@ -78,7 +81,10 @@ fn boundary(text: &Text, quoted: &[bool], at: usize) -> Option<usize> {
     }
     if matches!(lower, "and" | ",") {
         let mut next = at + 1;
-        while matches!(text.lower(next), "then" | "also" | "and" | "please" | "finally" | ",") {
+        while matches!(
+            text.lower(next),
+            "then" | "also" | "and" | "please" | "finally" | ","
+        ) {
             next += 1;
         }
         // A verb that asks begins a new step: `and send it`, but not `search and rescue team`.
@@ -106,9 +112,16 @@ mod tests {
     fn tasks_come_apart_where_something_new_is_asked() {
         assert_eq!(
             split("Find the weather in Paris, then book a table for 2 and send it to Ann."),
-            ["Find the weather in Paris", "book a table for 2", "send it to Ann"]
+            [
+                "Find the weather in Paris",
+                "book a table for 2",
+                "send it to Ann"
+            ]
         );
-        assert_eq!(split("Add 1 and 2. Then greet Mr. Smith."), ["Add 1 and 2", "Then greet Mr. Smith"]);
+        assert_eq!(
+            split("Add 1 and 2. Then greet Mr. Smith."),
+            ["Add 1 and 2", "Then greet Mr. Smith"]
+        );
     }
 
     #[test]

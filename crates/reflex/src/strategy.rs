@@ -23,20 +23,34 @@ pub(crate) fn sequences(system: &str, tools: &[&str]) -> Vec<Vec<usize>> {
 
 /// The instruction without the strategies below it.
 pub(crate) fn instruction(system: &str) -> &str {
-    system.split_once(HEADING).map_or(system, |(before, _)| before)
+    system
+        .split_once(HEADING)
+        .map_or(system, |(before, _)| before)
 }
 
 fn advises_against(line: &str) -> bool {
     let lower = line.to_lowercase();
-    ["avoid", "do not use", "don't use", "never ", "failed when", "does not work", "anti-pattern"]
-        .iter()
-        .any(|cue| lower.contains(cue))
+    [
+        "avoid",
+        "do not use",
+        "don't use",
+        "never ",
+        "failed when",
+        "does not work",
+        "anti-pattern",
+    ]
+    .iter()
+    .any(|cue| lower.contains(cue))
 }
 
 /// The tools a line names, in order, each mention once.
 fn sequence(line: &str, tools: &[&str]) -> Vec<usize> {
     let mut found: Vec<(usize, usize)> = Vec::new();
-    for (index, tool) in tools.iter().enumerate().filter(|(_, tool)| !tool.is_empty()) {
+    for (index, tool) in tools
+        .iter()
+        .enumerate()
+        .filter(|(_, tool)| !tool.is_empty())
+    {
         for (at, _) in line.match_indices(tool) {
             let is_part = |c: char| c.is_alphanumeric() || c == '_';
             let before = line[..at].chars().next_back();
@@ -61,7 +75,9 @@ mod tests {
 
     #[test]
     fn sequences_follow_the_order_of_names() {
-        let system = format!("You help.\n\n{HEADING}\n- For trips: first `find_hotel`, then book_room -> send_mail\n- Avoid find_hotel for day trips\n- Be kind");
+        let system = format!(
+            "You help.\n\n{HEADING}\n- For trips: first `find_hotel`, then book_room -> send_mail\n- Avoid find_hotel for day trips\n- Be kind"
+        );
         assert_eq!(
             sequences(&system, &["send_mail", "book_room", "find_hotel", "book"]),
             [vec![2, 1, 0]]

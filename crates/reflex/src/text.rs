@@ -129,16 +129,6 @@ pub(crate) fn beginning(text: &str, longest: usize) -> &str {
     &text[..end]
 }
 
-/// The stems of the words of a text, without symbols.
-pub(crate) fn stems(text: &str) -> Vec<String> {
-    Text::new(text)
-        .tokens
-        .into_iter()
-        .filter(|token| token.kind != TokenKind::Symbol)
-        .map(|token| token.stem)
-        .collect()
-}
-
 /// A name of a tool or parameter as words: `snake_case`, `camelCase` and dots are taken apart.
 pub(crate) fn name_words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();

@@ -144,7 +144,9 @@ fn is_path(chunk: &str) -> bool {
         "wav", "avi", "mov", "zip", "tar", "gz", "py", "rs", "js", "ts", "java", "c", "cpp", "h",
         "go", "sh", "html", "css", "sql", "log",
     ];
-    stem.len() + extension.len() > 2 && !stem.is_empty() && EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str())
+    stem.len() + extension.len() > 2
+        && !stem.is_empty()
+        && EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str())
 }
 
 fn is_domain(lower: &str) -> bool {
@@ -278,8 +280,7 @@ pub(crate) fn formulas(text: &Text) -> Vec<Entity> {
         }
         // `4 m/s^2` is a quantity.
         let is_quantity = || {
-            super::number::unit_at(text, at + 1)
-                .is_some_and(|(_, length)| at + 1 + length >= to)
+            super::number::unit_at(text, at + 1).is_some_and(|(_, length)| at + 1 + length >= to)
         };
         if to > at && variable && operator && to - at >= 3 && !is_quantity() {
             found.push(Entity {
@@ -297,7 +298,9 @@ pub(crate) fn formulas(text: &Text) -> Vec<Entity> {
 
 /// Whether a letter stands next to an operator, or tight to a number.
 fn touches_formula(text: &Text, at: usize) -> bool {
-    let operator = |token: &Token| token.kind == TokenKind::Symbol && "^*+-/()=²³".contains(token.lower.as_str());
+    let operator = |token: &Token| {
+        token.kind == TokenKind::Symbol && "^*+-/()=²³".contains(token.lower.as_str())
+    };
     let after = text.tokens.get(at + 1).is_some_and(operator);
     let before = at.checked_sub(1).is_some_and(|before| {
         let token = &text.tokens[before];

@@ -13,7 +13,7 @@ pub(crate) mod quoted;
 use serde_json::Value;
 
 use crate::lexicon::places::{self, PlaceKind};
-use crate::text::Text;
+use crate::text::{Text, Token};
 use date::Date;
 use entity::EntityKind;
 use number::Quantity;
@@ -54,11 +54,6 @@ pub(crate) struct Mention {
 }
 
 impl Mention {
-    /// Whether two mentions share a token.
-    pub(crate) fn overlaps(&self, from: usize, to: usize) -> bool {
-        self.from < to && from < self.to
-    }
-
     /// The number, if it is one.
     pub(crate) fn number(&self) -> Option<&Quantity> {
         match &self.what {
@@ -211,7 +206,7 @@ fn small_letter_places(text: &Text, taken: &[bool]) -> Vec<Mention> {
             to <= taken.len()
                 && !taken[at..to].contains(&true)
                 && !text.tokens[at].capital
-                && text.tokens[at..to].iter().all(|token| token.is_word())
+                && text.tokens[at..to].iter().all(Token::is_word)
                 // Short words are codes or plain words, and `nice` and `mesa` are not cities here.
                 && text.slice(at, to).len() > 4
                 && !matches!(text.lower(at), "florence" | "turkey" | "china" | "georgia" | "jordan")

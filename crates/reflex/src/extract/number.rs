@@ -83,8 +83,10 @@ fn number_at(text: &Text, at: usize) -> Option<Quantity> {
             .filter(|_| !spelled)
             .or(match written {
                 "k" if !next.spaced => Some(1e3),
-            // `298K and` is a temperature, `10K users` and `$10K` are thousands.
-            "K" if !next.spaced && (currency.is_some() || is_counted(text, to + 1)) => Some(1e3),
+                // `298K and` is a temperature, `10K users` and `$10K` are thousands.
+                "K" if !next.spaced && (currency.is_some() || is_counted(text, to + 1)) => {
+                    Some(1e3)
+                }
                 "M" if !next.spaced => Some(1e6),
                 "B" if !next.spaced && currency.is_some() => Some(1e9),
                 _ => None,
@@ -160,7 +162,7 @@ fn spelled_number(text: &Text, at: usize) -> Option<(f64, usize)> {
             }
             last = scale;
         } else if let Some(digit) = words::number_word(next) {
-            let joins = (last >= 20.0 && last < 100.0 && digit < 10.0 && and == 0)
+            let joins = ((20.0..100.0).contains(&last) && digit < 10.0 && and == 0)
                 || (last >= 100.0 && digit < 100.0);
             if !joins {
                 break;

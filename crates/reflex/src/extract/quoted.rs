@@ -130,7 +130,7 @@ pub(crate) fn value_in(inner: &str) -> Option<Value> {
     match &value {
         // `(BMI)` and `(or so)` are remarks; only numbers make a tuple.
         Value::Array(items) if is_tuple => {
-            (items.len() > 1 && items.iter().all(|item| item.is_number())).then_some(value)
+            (items.len() > 1 && items.iter().all(Value::is_number)).then_some(value)
         }
         Value::Array(_) | Value::Object(_) => Some(value),
         _ => None,
@@ -184,7 +184,7 @@ fn bare_items(inner: &str) -> Option<Value> {
         .map(|item| {
             item.parse::<f64>()
                 .ok()
-                .and_then(|number| super::quantity::json_number(number))
+                .and_then(super::quantity::json_number)
                 .unwrap_or_else(|| Value::from(item))
         })
         .collect();

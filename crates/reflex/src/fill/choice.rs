@@ -163,8 +163,13 @@ fn best_place(
         let token = &text.tokens[at];
         if short {
             // `c` and `AA` are meant only if they stand there exactly.
-            let goes_on = text.tokens.get(at + 1).is_some_and(|next| !next.spaced && (next.is('#') || next.is('+') || next.is('-')));
-            if text.written(at) == written && !goes_on && (written.chars().count() == 2
+            let goes_on = text
+                .tokens
+                .get(at + 1)
+                .is_some_and(|next| !next.spaced && (next.is('#') || next.is('+') || next.is('-')));
+            if text.written(at) == written
+                && !goes_on
+                && (written.chars().count() == 2
                     || written.chars().all(char::is_uppercase)
                         && !text.begins_sentence(at)
                         && written != "A"

@@ -8,9 +8,9 @@ use std::rc::Rc;
 use windlass_embed::Embedding;
 
 use super::Form;
-use crate::meaning::Meaning;
 use crate::extract::{Mention, Reading, What};
 use crate::lexicon::words;
+use crate::meaning::Meaning;
 use crate::parameter::Parameter;
 use crate::text::stem;
 
@@ -71,7 +71,9 @@ impl<'a> Scene<'a> {
         let known = self.vectors.borrow().get(value).cloned();
         let vector = known.unwrap_or_else(|| {
             let vector = Rc::new(meaning.of(value));
-            self.vectors.borrow_mut().insert(value.to_owned(), Rc::clone(&vector));
+            self.vectors
+                .borrow_mut()
+                .insert(value.to_owned(), Rc::clone(&vector));
             vector
         });
         vector.cosine(about)
@@ -109,8 +111,11 @@ impl<'a> Scene<'a> {
             let token = &text.tokens[at];
             let lower = token.lower.as_str();
             match lower {
-                "." if crate::split::is_letter(text.before(at)) && !text.tokens[at].spaced => continue,
-                "." | "?" | "!" | ";" if text.tokens.get(at + 1).is_some_and(|next| next.spaced) =>
+                "." if crate::split::is_letter(text.before(at)) && !text.tokens[at].spaced => {
+                    continue;
+                }
+                "." | "?" | "!" | ";"
+                    if text.tokens.get(at + 1).is_some_and(|next| next.spaced) =>
                 {
                     break;
                 }
@@ -198,7 +203,10 @@ pub(crate) fn names(parameter: &Parameter, word_stem: &str, lower: &str) -> f32 
     {
         best = 0.6;
     }
-    if best < 0.8 && is_people(word_stem) && parameter.name_stems.iter().any(|known| is_people(known)) {
+    if best < 0.8
+        && is_people(word_stem)
+        && parameter.name_stems.iter().any(|known| is_people(known))
+    {
         best = 0.8;
     }
     // `a=2`: parameters of one letter.
@@ -217,8 +225,22 @@ pub(crate) fn names(parameter: &Parameter, word_stem: &str, lower: &str) -> f32 
 fn is_people(stem: &str) -> bool {
     matches!(
         stem,
-        "peopl" | "person" | "guest" | "adult" | "passenger" | "seat" | "attende" | "participant"
-            | "travel" | "traveler" | "party" | "diner" | "member" | "visitor" | "ticket" | "serv"
+        "peopl"
+            | "person"
+            | "guest"
+            | "adult"
+            | "passenger"
+            | "seat"
+            | "attende"
+            | "participant"
+            | "travel"
+            | "traveler"
+            | "party"
+            | "diner"
+            | "member"
+            | "visitor"
+            | "ticket"
+            | "serv"
     )
 }
 

@@ -97,6 +97,9 @@ pub(crate) fn kind_fit(scene: &Scene<'_>, mention: &Mention, parameter: &Paramet
             | (E::Path, Role::Path)
             | (E::Time, Role::Time)
             | (E::Formula, Role::Formula) => 1.2,
+            // An address stands for whoever has it.
+            (E::Email, Role::Person) => 0.6,
+            (E::Email, Role::Other | Role::Code) => 0.2,
             (E::Email | E::Url | E::Path, _) => -0.3,
             (E::Time, _) => -0.4,
             (E::Formula, _) => -0.1,
@@ -129,7 +132,17 @@ pub(crate) fn kind_fit(scene: &Scene<'_>, mention: &Mention, parameter: &Paramet
             }
             match role {
                 Role::Colour if words::is_colour(&token.lower) => 0.7,
-                Role::Date | Role::Time | Role::Email | Role::Url | Role::Code | Role::Phone | Role::Currency | Role::Unit | Role::Language | Role::Person | Role::Formula => -0.6,
+                Role::Date
+                | Role::Time
+                | Role::Email
+                | Role::Url
+                | Role::Code
+                | Role::Phone
+                | Role::Currency
+                | Role::Unit
+                | Role::Language
+                | Role::Person
+                | Role::Formula => -0.6,
                 _ if is_place => -0.4,
                 _ => -0.08,
             }
@@ -219,17 +232,7 @@ pub(crate) fn lead_fit(scene: &Scene<'_>, position: usize, parameter: &Parameter
                 }
             }
         },
-        "about" | "regarding" | "concerning" | "on" => {
-            if ["topic", "subject", "query", "keyword", "theme"]
-                .iter()
-                .any(|word| parameter.is_named(word))
-                || parameter.role == Role::FreeText
-            {
-                0.4
-            } else {
-                0.0
-            }
-        }
+        "about" | "regarding" | "concerning" | "on" if is_subject(parameter) => 0.4,
         "called" | "named" | "titled" | "entitled" => {
             if parameter.is_named("name") || parameter.is_named("title") {
                 0.6
@@ -271,7 +274,6 @@ pub(crate) fn tool_words(scene: &Scene<'_>, from: usize, to: usize) -> f32 {
     if all == 0.0 { 0.0 } else { 0.35 * known / all }
 }
 
-
 /// `theory of evolution` is one thing, `temperature of the room` is a thing of a tool's own.
 fn composition(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> f32 {
     let text = &scene.reading.text;
@@ -285,8 +287,12 @@ fn composition(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> f
     if let Some(of) = inner {
         return if names_kind(of - 1) { -0.25 } else { 0.2 };
     }
-    let mixed = text.tokens[mention.from..mention.to].iter().any(|token| token.capital)
-        && text.tokens[mention.from..mention.to].iter().any(|token| token.is_word() && !token.capital);
+    let mixed = text.tokens[mention.from..mention.to]
+        .iter()
+        .any(|token| token.capital)
+        && text.tokens[mention.from..mention.to]
+            .iter()
+            .any(|token| token.is_word() && !token.capital);
     if mixed { 0.15 } else { 0.0 }
 }
 
@@ -305,14 +311,19 @@ pub(crate) fn remark(scene: &Scene<'_>, mention: &Mention) -> f32 {
 
 /// Whether a name is only the beginning of what is meant, as `ATP` in `ATP synthase`.
 fn goes_on(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> bool {
-    scene.reading.text.tokens.get(mention.to).is_some_and(|next| {
-        next.is_word()
-            && next.spaced
-            && !next.capital
-            && !words::is_function_word(&next.lower)
-            && !scene.form.tool_stems.contains(&next.stem)
-            && cue::names(parameter, &next.stem, &next.lower) < 0.4
-    })
+    scene
+        .reading
+        .text
+        .tokens
+        .get(mention.to)
+        .is_some_and(|next| {
+            next.is_word()
+                && next.spaced
+                && !next.capital
+                && !words::is_function_word(&next.lower)
+                && !scene.form.tool_stems.contains(&next.stem)
+                && cue::names(parameter, &next.stem, &next.lower) < 0.4
+        })
 }
 
 /// A word that only says which parameter is meant is not its value: `game` in `the game 'Catan'`.
@@ -332,7 +343,10 @@ pub(crate) fn names_itself(
         .filter(|token| token.is_word() && !words::is_function_word(&token.lower))
         .peekable();
     let names_parameter = |token: &Token| {
-        parameter.name_stems.iter().any(|known| cue::alike(known, &token.stem) > 0.8)
+        parameter
+            .name_stems
+            .iter()
+            .any(|known| cue::alike(known, &token.stem) > 0.8)
             || parameter.name_words.contains(&token.lower)
             || parameter
                 .description_stems
@@ -367,12 +381,18 @@ pub(crate) fn names_itself(
 pub(crate) fn label(scene: &Scene<'_>, mention: &Mention) -> f32 {
     let text = &scene.reading.text;
     if matches!(mention.what, What::Quoted(_)) {
-        let is_key = text.lower(mention.to) == ":" && text.tokens.get(mention.to).is_some_and(|colon| !colon.spaced);
+        let is_key = text.lower(mention.to) == ":"
+            && text
+                .tokens
+                .get(mention.to)
+                .is_some_and(|colon| !colon.spaced);
         return if is_key { 0.8 } else { 0.0 };
     }
-    let labels = scene.reading.mentions.iter().any(|quoted| {
-        matches!(quoted.what, What::Quoted(_)) && quoted.from == mention.to
-    });
+    let labels = scene
+        .reading
+        .mentions
+        .iter()
+        .any(|quoted| matches!(quoted.what, What::Quoted(_)) && quoted.from == mention.to);
     if labels { 0.5 } else { 0.0 }
 }
 
@@ -384,4 +404,12 @@ pub(crate) fn heads(scene: &Scene<'_>, to: usize, parameter: &Parameter) -> f32 
         (Some(head), Some(next)) if cue::alike(head, &next.stem) > 0.8 => 0.2,
         _ => 0.0,
     }
+}
+
+/// Whether a parameter says what something is about.
+fn is_subject(parameter: &Parameter) -> bool {
+    parameter.role == Role::FreeText
+        || ["topic", "subject", "query", "keyword", "theme"]
+            .iter()
+            .any(|word| parameter.is_named(word))
 }

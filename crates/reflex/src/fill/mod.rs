@@ -15,7 +15,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::extract::Reading;
+use crate::extract::entity::EntityKind;
+use crate::extract::{Reading, What};
 use crate::meaning::Meaning;
 use crate::parameter::{Kind, Parameter, Role};
 
@@ -60,6 +61,8 @@ pub(crate) struct Filling {
     pub(crate) scores: Vec<f32>,
     /// How far each given argument is ahead of the next best offer for the same parameter.
     pub(crate) margins: Vec<f32>,
+    /// How many explicit values of the text no argument uses.
+    pub(crate) unused: usize,
 }
 
 /// Fills a form from a text.
@@ -70,7 +73,10 @@ pub(crate) fn fill(reading: &Reading, form: &Form<'_>, meaning: &Meaning) -> Fil
         offers_for(&scene, index, parameter, meaning, &mut offers);
     }
     let chosen = assign::assign(form.parameters, offers);
-    let mut filling = Filling::default();
+    let mut filling = Filling {
+        unused: unused(reading, &chosen),
+        ..Filling::default()
+    };
     for (parameter, choice) in form.parameters.iter().zip(chosen) {
         match choice {
             Some((offer, margin)) => {
@@ -125,6 +131,27 @@ fn offers_for(
             text::offers(scene, index, parameter, meaning, offers);
         }
     }
+}
+
+/// Values that people state on purpose and that no argument uses.
+fn unused(reading: &Reading, chosen: &[Option<(Offer, f32)>]) -> usize {
+    reading
+        .mentions
+        .iter()
+        .filter(|mention| match &mention.what {
+            What::Quoted(_) | What::Value(_) => true,
+            What::Number(quantity) => !quantity.spelled && !quantity.ordinal,
+            What::Entity(kind) => *kind != EntityKind::Name,
+            _ => false,
+        })
+        .filter(|mention| {
+            !chosen.iter().flatten().any(|(offer, _)| {
+                // Options and parts of dates use their place without taking it.
+                let to = offer.to.max(offer.from + 1);
+                mention.from < to && offer.from < mention.to
+            })
+        })
+        .count()
 }
 
 /// What a required parameter is given when the text does not say it but its schema does.
@@ -182,3 +209,6 @@ fn drop_incomplete(parameters: &[Parameter], filling: &mut Filling) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

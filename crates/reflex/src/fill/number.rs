@@ -163,7 +163,10 @@ fn unit_fit(quantity: &Quantity, parameter: &Parameter) -> f32 {
     }
 }
 
-fn role_fit(scene: &Scene<'_>, position: usize, mention: &Mention,
+fn role_fit(
+    scene: &Scene<'_>,
+    position: usize,
+    mention: &Mention,
     quantity: &Quantity,
     parameter: &Parameter,
 ) -> f32 {
@@ -222,11 +225,15 @@ fn role_fit(scene: &Scene<'_>, position: usize, mention: &Mention,
     };
     // `two numbers, 12 and 15`: the row itself is meant, not how long it is.
     let counts_a_row = quantity.spelled
-        && scene.rows.iter().zip(&scene.reading.mentions).any(|(row, member)| {
-            row.size > 1
-                && row.size as f64 == quantity.value
-                && (member.number().is_some() || scene.after(mention, parameter) < 0.9)
-        });
+        && scene
+            .rows
+            .iter()
+            .zip(&scene.reading.mentions)
+            .any(|(row, member)| {
+                row.size > 1
+                    && row.size as f64 == quantity.value
+                    && (member.number().is_some() || scene.after(mention, parameter) < 0.9)
+            });
     if counts_a_row {
         fit -= 0.6;
     }

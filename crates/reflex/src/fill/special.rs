@@ -8,7 +8,12 @@ use crate::extract::What;
 use crate::lexicon::{currencies, units, words};
 use crate::parameter::{Direction, Kind, Parameter};
 
-pub(crate) fn currency(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers: &mut Vec<Offer>) {
+pub(crate) fn currency(
+    scene: &Scene<'_>,
+    index: usize,
+    parameter: &Parameter,
+    offers: &mut Vec<Offer>,
+) {
     let text = &scene.reading.text;
     let mut seen = 0_u32;
     let mut at = 0;
@@ -65,9 +70,13 @@ pub(crate) fn currency(scene: &Scene<'_>, index: usize, parameter: &Parameter, o
     }
 }
 
-
 /// Units that are asked for: `in miles`, `to teaspoons`.
-pub(crate) fn unit(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers: &mut Vec<Offer>) {
+pub(crate) fn unit(
+    scene: &Scene<'_>,
+    index: usize,
+    parameter: &Parameter,
+    offers: &mut Vec<Offer>,
+) {
     let text = &scene.reading.text;
     for at in 0..text.tokens.len() {
         let Some((unit, length)) = crate::extract::number::unit_at(text, at) else {
@@ -110,8 +119,12 @@ pub(crate) fn unit(scene: &Scene<'_>, index: usize, parameter: &Parameter, offer
     }
 }
 
-
-pub(crate) fn language(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers: &mut Vec<Offer>) {
+pub(crate) fn language(
+    scene: &Scene<'_>,
+    index: usize,
+    parameter: &Parameter,
+    offers: &mut Vec<Offer>,
+) {
     let text = &scene.reading.text;
     let lower = parameter.description.to_lowercase();
     let codes = lower.contains("iso") || lower.contains("code") || lower.contains("'en'");
@@ -144,17 +157,22 @@ pub(crate) fn language(scene: &Scene<'_>, index: usize, parameter: &Parameter, o
     }
 }
 
-
 /// What is to be said or searched: after a colon or `saying`, or the whole request.
-pub(crate) fn free_text(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers: &mut Vec<Offer>) {
+pub(crate) fn free_text(
+    scene: &Scene<'_>,
+    index: usize,
+    parameter: &Parameter,
+    offers: &mut Vec<Offer>,
+) {
     let text = &scene.reading.text;
     for at in 0..text.tokens.len() {
         let lead = text.lower(at);
         let named = lead.len() > 3 && parameter.name_words.iter().any(|word| word == lead);
-        let starts = named || matches!(
-            lead,
-            "saying" | "says" | "say" | "that" | ":" | "about" | "for" | "regarding"
-        );
+        let starts = named
+            || matches!(
+                lead,
+                "saying" | "says" | "say" | "that" | ":" | "about" | "for" | "regarding"
+            );
         if !starts || at + 2 > text.tokens.len() {
             continue;
         }
@@ -162,15 +180,26 @@ pub(crate) fn free_text(scene: &Scene<'_>, index: usize, parameter: &Parameter, 
         while to > at + 1 && matches!(text.lower(to - 1), "." | "?" | "!" | "\"" | "'") {
             to -= 1;
         }
-        let rest = text.slice(at + 1, to).trim().trim_matches(['"', '\'', '“', '”']);
-        if scene.reading.mentions.iter().any(|mention| matches!(mention.what, What::Quoted(_)) && mention.from == at + 1) {
+        let rest = text
+            .slice(at + 1, to)
+            .trim()
+            .trim_matches(['"', '\'', '“', '”']);
+        if scene
+            .reading
+            .mentions
+            .iter()
+            .any(|mention| matches!(mention.what, What::Quoted(_)) && mention.from == at + 1)
+        {
             // What is quoted there is offered without its quotes.
             continue;
         }
         if rest.is_empty() {
             continue;
         }
-        let rest = ["is ", "to ", "as ", "of "].iter().find_map(|small| rest.strip_prefix(small)).unwrap_or(rest);
+        let rest = ["is ", "to ", "as ", "of "]
+            .iter()
+            .find_map(|small| rest.strip_prefix(small))
+            .unwrap_or(rest);
         let score = match lead {
             _ if named => 0.75,
             "saying" | "says" | ":" => 0.85,
@@ -201,4 +230,3 @@ pub(crate) fn free_text(scene: &Scene<'_>, index: usize, parameter: &Parameter, 
         });
     }
 }
-

@@ -85,10 +85,14 @@ fn joined_rows(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers: &
             .collect();
         let best = offers
             .iter()
-            .filter(|offer| offer.parameter == index && offer.from >= mention.from && offer.to <= mention.to)
+            .filter(|offer| {
+                offer.parameter == index && offer.from >= mention.from && offer.to <= mention.to
+            })
             .map(|offer| offer.score)
             .fold(f32::MIN, f32::max);
-        let last = members.last().map_or(mention.to, |&last| scene.reading.mentions[last].to);
+        let last = members
+            .last()
+            .map_or(mention.to, |&last| scene.reading.mentions[last].to);
         rows.push(Offer {
             parameter: index,
             value: Value::from(texts.join(",")),
@@ -101,12 +105,7 @@ fn joined_rows(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers: &
 }
 
 /// The state or country that a named city lies in, where the text does not say it.
-fn implied_places(
-    scene: &Scene<'_>,
-    index: usize,
-    parameter: &Parameter,
-    offers: &mut Vec<Offer>,
-) {
+fn implied_places(scene: &Scene<'_>, index: usize, parameter: &Parameter, offers: &mut Vec<Offer>) {
     for mention in &scene.reading.mentions {
         if !matches!(mention.what, What::Place(places::PlaceKind::City)) {
             continue;
@@ -280,11 +279,3 @@ fn trimmed(
     let written = text.slice(from, to);
     (!written.is_empty()).then(|| (written.to_owned(), from, to))
 }
-
-
-
-
-
-
-
-

@@ -104,7 +104,7 @@ const UNITS: &[(&[&str], Dimension, f64)] = &[
         0.092_903_04,
     ),
     (&["square mile", "square miles"], D::Area, 2_589_988.110_336),
-    (&["acre", "acres"], D::Area, 4046.856_422_4),
+    (&["acre", "acres"], D::Area, 4_046.856_422_4),
     (&["hectare", "hectares", "ha"], D::Area, 1e4),
     (
         &["cubic meter", "cubic meters", "m³", "m^3"],
@@ -294,7 +294,10 @@ const UNITS: &[(&[&str], Dimension, f64)] = &[
 
 /// The unit with this spelling.
 pub(crate) fn unit(spelling: &str) -> Option<Unit> {
-    if spelling.is_empty() || spelling.len() > 32 || !spelling.starts_with(|c: char| c.is_alphabetic() || matches!(c, '°' | '%')) {
+    if spelling.is_empty()
+        || spelling.len() > 32
+        || !spelling.starts_with(|c: char| c.is_alphabetic() || matches!(c, '°' | '%'))
+    {
         return None;
     }
     let exact = |known: &&str| *known == spelling;

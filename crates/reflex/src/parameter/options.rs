@@ -83,7 +83,15 @@ fn quoted(description: &str) -> Vec<String> {
 /// Whether a description's options are all there are, as far as its words tell.
 pub(crate) fn lists_all(description: &str) -> bool {
     let lower = description.to_lowercase();
-    let open = ["e.g", "such as", "etc", "for example", "like ", "example", "i.e"];
+    let open = [
+        "e.g",
+        "such as",
+        "etc",
+        "for example",
+        "like ",
+        "example",
+        "i.e",
+    ];
     !open.iter().any(|cue| lower.contains(cue))
 }
 
@@ -191,13 +199,11 @@ fn gloss(description: &str, value: &str, all: &[String]) -> Vec<String> {
 
 /// Where a text has a value as a word of its own.
 fn find_word(text: &str, value: &str) -> Option<usize> {
-    text.match_indices(value)
-        .map(|(at, _)| at)
-        .find(|&at| {
-            let before = text[..at].chars().next_back();
-            let after = text[at + value.len()..].chars().next();
-            before.is_none_or(|c| !c.is_alphanumeric()) && after.is_none_or(|c| !c.is_alphanumeric())
-        })
+    text.match_indices(value).map(|(at, _)| at).find(|&at| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + value.len()..].chars().next();
+        before.is_none_or(|c| !c.is_alphanumeric()) && after.is_none_or(|c| !c.is_alphanumeric())
+    })
 }
 
 /// The description up to what it says about defaults, options and examples.

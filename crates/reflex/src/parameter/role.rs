@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Kind;
-use crate::text::Text;
+use crate::text::{Text, Token};
 
 /// What values are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(crate) fn role(kind: &Kind, name: &[String], meaning: &str, schema: &Value) 
     let tokens: Vec<String> = Text::new(meaning)
         .tokens
         .into_iter()
-        .filter(|token| token.is_word())
+        .filter(Token::is_word)
         .map(|token| token.lower)
         .collect();
     let item = match kind {
@@ -70,7 +70,9 @@ pub(crate) fn role(kind: &Kind, name: &[String], meaning: &str, schema: &Value) 
     if item.is_numeric() {
         return numeric(name, &tokens);
     }
-    if meaning.to_lowercase().contains("time zone") || name.iter().any(|word| word == "timezone" || word == "tz") {
+    if meaning.to_lowercase().contains("time zone")
+        || name.iter().any(|word| word == "timezone" || word == "tz")
+    {
         return Role::Place;
     }
     // The last word of a name is its head: `city_name` aside, `company_location` is a location.
@@ -82,14 +84,12 @@ pub(crate) fn role(kind: &Kind, name: &[String], meaning: &str, schema: &Value) 
     if let Some(role) = head {
         return role;
     }
-    if name
-        .last()
-        .is_some_and(|last| last == "name" || last == "names")
-        || name.len() == 1
-    {
-        if tokens.iter().any(|word| is_person(word)) {
-            return Role::Person;
-        }
+    let is_a_name = name.len() == 1
+        || name
+            .last()
+            .is_some_and(|last| last == "name" || last == "names");
+    if is_a_name && tokens.iter().any(|word| is_person(word)) {
+        return Role::Person;
     }
     // Of the description, what is said first counts: `The city that you want the weather for`.
     tokens
@@ -167,7 +167,8 @@ fn textual(word: &str) -> Option<Role> {
         "year" => Role::Year,
         "email" | "mail" => Role::Email,
         "url" | "link" | "website" | "uri" | "webpage" => Role::Url,
-        "path" | "paths" | "files" | "attachments" | "attachment" | "file" | "filename" | "folder" | "directory" | "filepath" => Role::Path,
+        "path" | "paths" | "files" | "attachments" | "attachment" | "file" | "filename"
+        | "folder" | "directory" | "filepath" => Role::Path,
         "id" | "identifier" | "code" | "sku" | "isbn" | "zip" | "zipcode" | "docket" | "key"
         | "token" | "hash" | "username" | "repo" | "repos" | "repository" | "ids" => {
             if word == "key" {
@@ -181,9 +182,9 @@ fn textual(word: &str) -> Option<Role> {
         "unit" | "units" => Role::Unit,
         "color" | "colour" | "colors" => Role::Colour,
         "equation" | "formula" | "expression" | "function" | "polynomial" => Role::Formula,
-        "message" | "command" | "text" | "content" | "body" | "query" | "prompt" | "question" | "comment"
-        | "note" | "sentence" | "statement" | "instruction" | "instructions" | "keyword"
-        | "keywords" | "request" => Role::FreeText,
+        "message" | "command" | "text" | "content" | "body" | "query" | "prompt" | "question"
+        | "comment" | "note" | "sentence" | "statement" | "instruction" | "instructions"
+        | "keyword" | "keywords" | "request" => Role::FreeText,
         "company" | "brand" | "manufacturer" | "store" | "team" | "organization"
         | "organisation" | "employer" | "league" | "airline" | "restaurant" | "hotel" | "bank" => {
             Role::Organisation
@@ -276,7 +277,13 @@ pub(crate) fn direction(kind: &Kind, name: &[String], meaning: &str) -> Directio
     ];
     for word in name {
         // A first speed or a largest size is a number of its own, not the end of a range.
-        let loose = is(word, &["initial", "final", "base", "min", "max", "minimum", "maximum", "old", "new", "target"]);
+        let loose = is(
+            word,
+            &[
+                "initial", "final", "base", "min", "max", "minimum", "maximum", "old", "new",
+                "target",
+            ],
+        );
         if loose && kind.is_numeric() {
             continue;
         }
@@ -336,23 +343,25 @@ pub(crate) fn ordinal(name: &[String], meaning: &str) -> Option<u32> {
         "fourth" => Some(4),
         _ => None,
     };
+    let in_meaning = || {
+        meaning
+            .split_whitespace()
+            .take(6)
+            .find_map(|word| of_word(&word.to_lowercase()))
+    };
+    let by_letter = match name {
+        [_, .., last] => match last.as_str() {
+            "a" => Some(1),
+            "b" => Some(2),
+            "c" => Some(3),
+            _ => None,
+        },
+        _ => None,
+    };
     name.iter()
         .find_map(|word| of_word(word))
-        .or_else(|| {
-            meaning
-                .split_whitespace()
-                .take(6)
-                .find_map(|word| of_word(&word.to_lowercase()))
-        })
-        .or_else(|| match name {
-            [.., last] if name.len() > 1 => match last.as_str() {
-                "a" => Some(1),
-                "b" => Some(2),
-                "c" => Some(3),
-                _ => None,
-            },
-            _ => None,
-        })
+        .or_else(in_meaning)
+        .or(by_letter)
 }
 
 #[cfg(test)]
@@ -385,8 +394,14 @@ mod tests {
 
     #[test]
     fn directions_and_ordinals_tell_alike_parameters_apart() {
-        assert_eq!(direction(&Kind::Text, &name_words("from_currency"), ""), Direction::From);
-        assert_eq!(direction(&Kind::Text, &name_words("end_city"), ""), Direction::To);
+        assert_eq!(
+            direction(&Kind::Text, &name_words("from_currency"), ""),
+            Direction::From
+        );
+        assert_eq!(
+            direction(&Kind::Text, &name_words("end_city"), ""),
+            Direction::To
+        );
         assert_eq!(ordinal(&name_words("number2"), ""), Some(2));
         assert_eq!(ordinal(&name_words("sign"), "The first sign"), Some(1));
         assert_eq!(ordinal(&name_words("dataset_B"), ""), Some(2));
