@@ -208,8 +208,8 @@ fn small_letter_places(text: &Text, taken: &[bool]) -> Vec<Mention> {
                 && !text.tokens[at].capital
                 && text.tokens[at..to].iter().all(Token::is_word)
                 // Short words are codes or plain words, and `nice` and `mesa` are not cities here.
-                && text.slice(at, to).len() > 4
-                && !matches!(text.lower(at), "florence" | "turkey" | "china" | "georgia" | "jordan")
+                && text.slice(at, to).len() > 3
+                && !matches!(text.lower(at), "nice" | "mesa" | "lima" | "queens" | "phoenix" | "buffalo" | "concord" | "providence" | "riverside" | "richmond" | "florence" | "turkey" | "china" | "georgia" | "jordan")
                 && places::kind(text.slice(at, to)).is_some()
         });
         if let Some(length) = longest {

@@ -151,7 +151,7 @@ fn better_pair(
         }
         None if parameters[parameter].required => 0.0,
         // An optional one left out is as good as one that just passes.
-        None => OPTIONAL,
+        None => bar(&parameters[parameter]),
     };
     let few = |parameter: usize| -> Vec<Option<usize>> {
         (0..by_parameter[parameter].len())

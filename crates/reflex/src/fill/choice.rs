@@ -290,6 +290,9 @@ fn by_meaning(
 /// Yes or no, if the text speaks of it.
 pub(crate) fn boolean(scene: &Scene<'_>, index: usize, parameter: &Parameter) -> Option<Offer> {
     let text = &scene.reading.text;
+    if let Some(offer) = switch(scene, index, parameter) {
+        return Some(offer);
+    }
     let stems: Vec<&String> = parameter
         .name_stems
         .iter()
@@ -385,6 +388,39 @@ pub(crate) fn boolean(scene: &Scene<'_>, index: usize, parameter: &Parameter) ->
             0.0
         };
     Some(stated(scene, index, at, score))
+}
+
+/// `turn off`, `enable`: what switches say about a parameter that is a switch.
+fn switch(scene: &Scene<'_>, index: usize, parameter: &Parameter) -> Option<Offer> {
+    let is_switch = [
+        "on", "off", "enabled", "enable", "active", "power", "state", "status",
+    ]
+    .iter()
+    .any(|word| parameter.is_named(word));
+    if !is_switch {
+        return None;
+    }
+    let text = &scene.reading.text;
+    (0..text.tokens.len()).find_map(|at| {
+        let verb = |from: usize| {
+            (from.saturating_sub(4)..from)
+                .any(|before| matches!(text.lower(before), "turn" | "switch" | "put" | "power"))
+        };
+        let on = match text.lower(at) {
+            "enable" | "activate" => true,
+            "disable" | "deactivate" => false,
+            "on" if verb(at) => true,
+            "off" if verb(at) => false,
+            _ => return None,
+        };
+        Some(Offer {
+            parameter: index,
+            value: Value::Bool(on != parameter.is_named("off")),
+            score: 1.0,
+            from: at,
+            to: at,
+        })
+    })
 }
 
 fn stated(scene: &Scene<'_>, index: usize, at: usize, score: f32) -> Offer {

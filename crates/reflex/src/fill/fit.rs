@@ -11,6 +11,12 @@ use crate::text::Token;
 /// How well the kind of a mention suits a parameter's role.
 pub(crate) fn kind_fit(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> f32 {
     use EntityKind as E;
+    if is_symbol(parameter) && !matches!(mention.what, What::Quoted(_)) {
+        let written = scene.reading.written(mention);
+        let is_upper =
+            written.chars().all(|c| c.is_ascii_uppercase() || c == '.') && written.len() <= 6;
+        return if is_upper { 1.0 } else { 0.0 };
+    }
     let role = parameter.role;
     let is_place = matches!(role, Role::City | Role::State | Role::Country | Role::Place);
     match &mention.what {
@@ -302,7 +308,16 @@ pub(crate) fn remark(scene: &Scene<'_>, mention: &Mention) -> f32 {
     if matches!(mention.what, What::Date(_)) {
         return 0.0;
     }
-    if text.before(mention.from) == "(" && text.lower(mention.to) == ")" && mention.from > 1 {
+    let capitals = scene
+        .reading
+        .written(mention)
+        .chars()
+        .all(char::is_uppercase);
+    if !capitals
+        && text.before(mention.from) == "("
+        && text.lower(mention.to) == ")"
+        && mention.from > 1
+    {
         0.35
     } else {
         0.0
@@ -412,4 +427,9 @@ fn is_subject(parameter: &Parameter) -> bool {
         || ["topic", "subject", "query", "keyword", "theme"]
             .iter()
             .any(|word| parameter.is_named(word))
+}
+
+/// Whether a parameter wants a short name in capitals, as stock exchanges use.
+fn is_symbol(parameter: &Parameter) -> bool {
+    parameter.is_named("symbol") || parameter.is_named("ticker") || parameter.is_named("symbols")
 }

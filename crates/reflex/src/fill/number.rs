@@ -235,7 +235,7 @@ fn role_fit(
                     && (member.number().is_some() || scene.after(mention, parameter) < 0.9)
             });
     if counts_a_row {
-        fit -= 0.6;
+        fit -= 1.3;
     }
     if quantity.ordinal && !parameter.is_named("century") {
         fit -= 0.3;
@@ -304,7 +304,13 @@ pub(crate) fn order(scene: &Scene<'_>, position: usize, parameter: &Parameter) -
     let lead = scene.lead(mention);
     let mut score = 0.0;
     let between = row.size == 2 && scene.lead(&scene.reading.mentions[row.first]) == "between";
-    score += match parameter.direction {
+    let is = |words: &[&str]| words.iter().any(|word| parameter.is_named(word));
+    let direction = match parameter.direction {
+        Direction::None if is(&["min", "minimum", "low", "lower"]) => Direction::From,
+        Direction::None if is(&["max", "maximum", "high", "upper"]) => Direction::To,
+        stated => stated,
+    };
+    score += match direction {
         Direction::From
             if matches!(
                 lead,

@@ -27,6 +27,7 @@ pub(crate) fn written(
     has_state: bool,
     has_country: bool,
 ) -> String {
+    let place = places::capitalised(place);
     let description = parameter.description.to_lowercase();
     let wants_state = [
         "city and state",

@@ -5,6 +5,8 @@ use serde_json::Value;
 use super::Offer;
 use super::cue::Scene;
 use crate::extract::What;
+use crate::extract::entity::{self, EntityKind};
+use crate::extract::format::DateFormat;
 use crate::lexicon::{currencies, units, words};
 use crate::parameter::{Direction, Kind, Parameter};
 
@@ -200,6 +202,7 @@ pub(crate) fn free_text(
             .iter()
             .find_map(|small| rest.strip_prefix(small))
             .unwrap_or(rest);
+        let searched = matches!(lead, "about" | "regarding" | "for" | "on");
         let score = match lead {
             _ if named => 0.75,
             "saying" | "says" | ":" => 0.85,
@@ -212,6 +215,37 @@ pub(crate) fn free_text(
             }
             _ => 0.3,
         };
+        if searched {
+            // What is searched for ends where when, where or how begins.
+            let stop = (at + 2..to).find(|&stop| {
+                matches!(
+                    text.lower(stop),
+                    "in" | "since"
+                        | "from"
+                        | "between"
+                        | "before"
+                        | "after"
+                        | "during"
+                        | "until"
+                        | "with"
+                        | "on"
+                        | "at"
+                        | "by"
+                        | ","
+                        | "."
+                        | "published"
+                )
+            });
+            if let Some(stop) = stop {
+                offers.push(Offer {
+                    parameter: index,
+                    value: Value::from(text.slice(at + 1, stop)),
+                    score: score + 0.05,
+                    from: at + 1,
+                    to: stop,
+                });
+            }
+        }
         offers.push(Offer {
             parameter: index,
             value: Value::from(rest),
@@ -227,6 +261,53 @@ pub(crate) fn free_text(
             score: 0.2,
             from: 0,
             to: 0,
+        });
+    }
+}
+
+/// A date with its time of day: `tomorrow at 5pm`, or both in one as ISO 8601 has it.
+pub(crate) fn moment(
+    scene: &Scene<'_>,
+    index: usize,
+    parameter: &Parameter,
+    offers: &mut Vec<Offer>,
+) {
+    let reading = scene.reading;
+    let lower = parameter.description.to_lowercase();
+    let iso = ["iso 8601", "ddthh", "iso8601"]
+        .iter()
+        .any(|cue| lower.contains(cue));
+    let both = iso
+        || parameter.is_named("when")
+        || lower.contains("date and time")
+        || parameter.is_named("datetime");
+    if !both {
+        return;
+    }
+    for mention in &reading.mentions {
+        let What::Date(date) = &mention.what else {
+            continue;
+        };
+        let joined = mention.to + usize::from(matches!(reading.text.lower(mention.to), "at" | ","));
+        let time = reading.mentions.iter().find(|time| {
+            matches!(time.what, What::Entity(EntityKind::Time)) && time.from == joined
+        });
+        let Some(time) = time else {
+            continue;
+        };
+        let day = date.written(&DateFormat::iso());
+        let value = match (day, entity::clock(reading.written(time))) {
+            (Some(day), Some((hour, minute, second))) if iso => {
+                format!("{day}T{hour:02}:{minute:02}:{second:02}")
+            }
+            _ => reading.text.slice(mention.from, time.to).to_owned(),
+        };
+        offers.push(Offer {
+            parameter: index,
+            value: Value::from(value),
+            score: 1.8,
+            from: mention.from,
+            to: time.to,
         });
     }
 }

@@ -28,6 +28,7 @@ pub(crate) fn offers(
         Role::Language => special::language(scene, index, parameter, offers),
         Role::FreeText => special::free_text(scene, index, parameter, offers),
         Role::State | Role::Country => implied_places(scene, index, parameter, offers),
+        Role::Date | Role::Time => special::moment(scene, index, parameter, offers),
         _ => {}
     }
     // Where a description lists all values, a text beside them is second best.
@@ -189,7 +190,7 @@ fn rendered(
         }
         What::Value(_) => None,
         What::Entity(EntityKind::Time) => whole(time_of_day(written, parameter)),
-        What::Entity(_) => whole(written.to_owned()),
+        What::Entity(_) => whole(written.trim_start_matches('#').to_owned()),
         What::Phrase | What::Word => trimmed(scene, mention, parameter),
     }
 }

@@ -164,6 +164,20 @@ pub(crate) fn kind(name: &str) -> Option<PlaceKind> {
     }
 }
 
+/// A place with the capitals its name has, if it was written without.
+pub(crate) fn capitalised(name: &str) -> &str {
+    if name.chars().any(char::is_uppercase) {
+        return name;
+    }
+    AMERICAN_CITIES
+        .iter()
+        .chain(WORLD_CITIES)
+        .chain(&STATES)
+        .chain(COUNTRIES)
+        .find(|(known, _)| known.eq_ignore_ascii_case(name))
+        .map_or(name, |(known, _)| known)
+}
+
 /// The code of the state a city of the United States lies in.
 pub(crate) fn state_of(city: &str) -> Option<&'static str> {
     find(AMERICAN_CITIES, city)

@@ -160,7 +160,8 @@ fn textual(word: &str) -> Option<Role> {
         "location" | "locations" | "place" | "places" | "region" | "area" | "county"
         | "address" | "destination" | "origin" | "venue" | "district" | "neighborhood"
         | "pickup" | "dropoff" | "where" | "loc" => Role::Place,
-        "date" | "dates" | "deadline" | "birthday" | "checkin" | "checkout" => Role::Date,
+        "date" | "dates" | "when" | "datetime" | "deadline" | "birthday" | "checkin"
+        | "checkout" => Role::Date,
         "time" | "times" => Role::Time,
         "month" => Role::Month,
         "weekday" | "day" => Role::Weekday,
