@@ -43,8 +43,12 @@ fn main() -> ExitCode {
         times.push(started.elapsed().as_secs_f64() * 1e3);
         if let Some(choice) = choice.as_ref().filter(|_| has("show")) {
             println!(
-                "{task}\n    {} {} {:.2} missing {:?}",
-                tools[choice.index].name, choice.arguments, choice.confidence, choice.missing
+                "{task}\n    {} {} {:.2} fits {} missing {:?}",
+                tools[choice.index].name,
+                choice.arguments,
+                choice.confidence,
+                choice.fits,
+                choice.missing
             );
         }
         choice.map(|choice| MadeCall {

@@ -46,6 +46,8 @@ pub struct Choice {
     pub confidence: f64,
     /// Required arguments that were not found, by path.
     pub missing: Vec<String>,
+    /// Whether the tool is near enough to the task to be called at all.
+    pub fits: bool,
 }
 
 /// The tool-caller.
@@ -70,7 +72,8 @@ impl Reflex {
     pub fn choose(&self, task: &str, tools: &[ToolView<'_>]) -> Option<Choice> {
         let reading = Reading::new(task, None);
         let best = self.best(&reading, tools)?;
-        Some(best.into_choice())
+        let fits = self.fits(&best);
+        Some(best.into_choice(fits))
     }
 
     /// The best tool for a text that was read, with its filling.
@@ -159,10 +162,11 @@ impl Decision {
         calibrate::tool(self) * calibrate::arguments(&self.filling)
     }
 
-    fn into_choice(self) -> Choice {
+    fn into_choice(self, fits: bool) -> Choice {
         Choice {
             index: self.ranked.index,
             confidence: self.confidence(),
+            fits,
             missing: self.filling.missing,
             arguments: Value::Object(self.filling.arguments),
         }

@@ -81,6 +81,9 @@ fn chunk_kind(chunk: &str) -> Option<EntityKind> {
     if is_domain(&lower) {
         return Some(EntityKind::Url);
     }
+    if chunk.parse::<f64>().is_ok() {
+        return None;
+    }
     let letters = has(char::is_alphabetic);
     let digits = has(|c| c.is_ascii_digit());
     let plain = chunk

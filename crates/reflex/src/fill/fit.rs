@@ -293,9 +293,7 @@ fn composition(scene: &Scene<'_>, mention: &Mention, parameter: &Parameter) -> f
     if let Some(of) = inner {
         return if names_kind(of - 1) { -0.25 } else { 0.2 };
     }
-    let mixed = text.tokens[mention.from..mention.to]
-        .iter()
-        .any(|token| token.capital)
+    let mixed = text.tokens[mention.from].capital
         && text.tokens[mention.from..mention.to]
             .iter()
             .any(|token| token.is_word() && !token.capital);

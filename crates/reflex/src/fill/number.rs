@@ -327,6 +327,7 @@ pub(crate) fn order(scene: &Scene<'_>, position: usize, parameter: &Parameter) -
         {
             0.5
         }
+        Direction::From if opens_range(scene, mention) => 0.5,
         Direction::From if between => {
             if row.index == 0 {
                 0.5
@@ -359,6 +360,18 @@ pub(crate) fn order(scene: &Scene<'_>, position: usize, parameter: &Parameter) -
         score += if place == wanted { 0.25 } else { -0.1 };
     }
     score
+}
+
+/// `300 to 400`, `10-20`: whether a number is the first of a range.
+fn opens_range(scene: &Scene<'_>, mention: &Mention) -> bool {
+    let text = &scene.reading.text;
+    mention.number().is_some()
+        && matches!(text.lower(mention.to), "to" | "-" | "–")
+        && scene
+            .reading
+            .mentions
+            .iter()
+            .any(|other| other.number().is_some() && other.from == mention.to + 1)
 }
 
 fn same_kind(one: &Mention, other: &Mention) -> bool {
