@@ -65,6 +65,10 @@ fn main() -> ExitCode {
         "p50_ms         {:.3}",
         times.get(times.len() / 2).copied().unwrap_or(0.0)
     );
+    println!(
+        "p95_ms         {:.3}",
+        times.get(times.len() * 95 / 100).copied().unwrap_or(0.0)
+    );
     println!("max_ms         {:.3}", times.last().copied().unwrap_or(0.0));
     println!(
         "calibration    {:.3} mean distance between stated and right",
