@@ -1,0 +1,223 @@
+//! Search by meaning: an exact scan of all vectors, in two passes.
+//!
+//! The first pass goes over a copy of the vectors in one byte a component, four times less memory to
+//! read. It gives every row an approximate similarity, and the rounding of row and query gives a bound
+//! on how wrong that can be. The second pass compares in full precision: first the rows that look
+//! best, then every other row whose bound still reaches the last place. So the result is that of
+//! comparing every row in full precision, always, not only on data like the data it was tried on.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BinaryHeap};
+
+use crate::embedding::dot;
+use crate::quantised::{QuantisedQuery, QuantisedRows};
+use crate::{Embedding, Scored};
+
+/// How many rows are compared in full precision before the bounds are asked. Enough that the last
+/// place is near its final value, so that few bounds reach it.
+const DEFAULT_RESCORE: usize = 40;
+
+/// Beyond the bound, which is computed in f32 itself.
+const ROUNDING: f32 = 1e-5;
+
+/// An embedding whose dimension is not the index's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the index holds vectors of {expected} components, this one has {found}")]
+pub struct DimensionMismatch {
+    /// The index's dimension.
+    pub expected: usize,
+    /// The embedding's dimension.
+    pub found: usize,
+}
+
+/// Embeddings by id, searched exactly.
+#[derive(Debug, Clone)]
+pub struct VectorIndex<K> {
+    dimension: usize,
+    rescore: usize,
+    /// Where each id's row is. Zero embeddings are known but have none, since nothing finds them.
+    places: BTreeMap<K, Option<usize>>,
+    /// The id of each row.
+    ids: Vec<K>,
+    rows: Vec<f32>,
+    quantised: QuantisedRows,
+}
+
+impl<K: Ord + Clone> VectorIndex<K> {
+    /// An empty index for embeddings of `dimension` components.
+    pub fn new(dimension: usize) -> Self {
+        Self {
+            dimension,
+            rescore: DEFAULT_RESCORE,
+            places: BTreeMap::new(),
+            ids: Vec::new(),
+            rows: Vec::new(),
+            quantised: QuantisedRows::new(dimension),
+        }
+    }
+
+    /// The same index with another number of rows that are compared in full precision at first. It
+    /// changes what a search costs, never what it finds.
+    #[must_use]
+    pub fn with_rescore(mut self, rescore: usize) -> Self {
+        self.rescore = rescore;
+        self
+    }
+
+    /// Adds `embedding` under `id`, in place of what was there.
+    pub fn insert(&mut self, id: K, embedding: &Embedding) -> Result<(), DimensionMismatch> {
+        self.check(embedding)?;
+        self.remove(&id);
+        if embedding.is_zero() {
+            self.places.insert(id, None);
+            return Ok(());
+        }
+        self.places.insert(id.clone(), Some(self.ids.len()));
+        self.ids.push(id);
+        self.rows.extend_from_slice(embedding.as_slice());
+        self.quantised.push(embedding.as_slice());
+        Ok(())
+    }
+
+    /// Removes what is under `id`; whether there was anything. The last row takes the place of the one
+    /// that goes, so nothing dead is ever scanned.
+    pub fn remove(&mut self, id: &K) -> bool {
+        let Some(place) = self.places.remove(id) else {
+            return false;
+        };
+        if let Some(row) = place {
+            self.ids.swap_remove(row);
+            self.quantised.swap_remove(row);
+            let last = self.rows.len() - self.dimension;
+            self.rows.copy_within(last.., row * self.dimension);
+            self.rows.truncate(last);
+            if let Some(moved) = self.ids.get(row) {
+                self.places.insert(moved.clone(), Some(row));
+            }
+        }
+        true
+    }
+
+    /// How many embeddings there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Whether there is an embedding under `id`.
+    pub fn contains(&self, id: &K) -> bool {
+        self.places.contains_key(id)
+    }
+
+    /// How similar the embedding under `id` is to `query`; nothing if there is none. Zero if either
+    /// embedding is zero, or of another dimension.
+    pub fn similarity(&self, id: &K, query: &Embedding) -> Option<f32> {
+        let place = self.places.get(id)?;
+        Some(match place {
+            Some(row) if query.dimension() == self.dimension => self.exact(*row, query),
+            _ => 0.0,
+        })
+    }
+
+    /// The `count` entries most similar to `query` and at least `floor` similar, best first, ties by
+    /// id. Zero embeddings are similar to nothing: none is found, and none finds anything.
+    pub fn search(
+        &self,
+        query: &Embedding,
+        count: usize,
+        floor: f32,
+    ) -> Result<Vec<Scored<K>>, DimensionMismatch> {
+        self.check(query)?;
+        if count == 0 || query.is_zero() || self.ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let small = QuantisedQuery::new(query.as_slice());
+        let mut approximate = self.quantised.similarities(&small);
+        let mut found: Vec<(f32, usize)> = Vec::new();
+
+        for row in best_rows(&approximate, self.rescore.max(count)) {
+            found.push((self.exact(row, query), row));
+            // Not to be looked at again.
+            approximate[row] = f32::NEG_INFINITY;
+        }
+        found.sort_unstable_by(|left, right| right.0.total_cmp(&left.0));
+        let last_place = found.get(count - 1).map_or(floor, |last| last.0.max(floor));
+
+        for (row, &similarity) in approximate.iter().enumerate() {
+            if similarity + self.quantised.error(row, &small) + ROUNDING >= last_place
+                && similarity != f32::NEG_INFINITY
+            {
+                found.push((self.exact(row, query), row));
+            }
+        }
+        found.retain(|(score, _)| *score >= floor);
+        found.sort_unstable_by(|left, right| self.better(*left, *right));
+        found.truncate(count);
+        let scored = |(score, row): (f32, usize)| Scored {
+            id: self.ids[row].clone(),
+            score,
+        };
+        Ok(found.into_iter().map(scored).collect())
+    }
+
+    fn better(&self, left: (f32, usize), right: (f32, usize)) -> Ordering {
+        right
+            .0
+            .total_cmp(&left.0)
+            .then_with(|| self.ids[left.1].cmp(&self.ids[right.1]))
+    }
+
+    fn exact(&self, row: usize, query: &Embedding) -> f32 {
+        let begin = row * self.dimension;
+        dot(&self.rows[begin..begin + self.dimension], query.as_slice()).clamp(-1.0, 1.0)
+    }
+
+    fn check(&self, embedding: &Embedding) -> Result<(), DimensionMismatch> {
+        let (expected, found) = (self.dimension, embedding.dimension());
+        if found == expected {
+            Ok(())
+        } else {
+            Err(DimensionMismatch { expected, found })
+        }
+    }
+}
+
+/// The `count` rows with the highest scores, in no order.
+fn best_rows(scores: &[f32], count: usize) -> Vec<usize> {
+    /// Ordered by score, so that a heap can be kept of them.
+    struct Row(f32, usize);
+    impl Ord for Row {
+        fn cmp(&self, other: &Self) -> Ordering {
+            self.0.total_cmp(&other.0).then(self.1.cmp(&other.1))
+        }
+    }
+    impl PartialOrd for Row {
+        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+    impl PartialEq for Row {
+        fn eq(&self, other: &Self) -> bool {
+            self.cmp(other).is_eq()
+        }
+    }
+    impl Eq for Row {}
+
+    let first = scores.len().min(count);
+    let mut best: BinaryHeap<Reverse<Row>> = (0..first)
+        .map(|row| Reverse(Row(scores[row], row)))
+        .collect();
+    let mut worst = best.peek().map_or(f32::INFINITY, |worst| worst.0.0);
+    for (row, &score) in scores.iter().enumerate().skip(first) {
+        if score > worst {
+            best.pop();
+            best.push(Reverse(Row(score, row)));
+            worst = best.peek().map_or(f32::INFINITY, |worst| worst.0.0);
+        }
+    }
+    best.into_iter().map(|Reverse(row)| row.1).collect()
+}

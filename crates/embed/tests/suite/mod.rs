@@ -1,0 +1,7 @@
+mod bm25;
+mod embedding;
+mod golden;
+mod hybrid;
+mod long_texts;
+mod port;
+mod vector_index;

@@ -1,0 +1,436 @@
+//! Offers for parameters with a known set of values, and for yes or no.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::Offer;
+use super::cue::{Scene, alike};
+use crate::extract::What;
+use crate::lexicon::{units, words};
+use crate::meaning::Meaning;
+use crate::parameter::{Choice, Direction, Kind, Parameter, Role};
+
+/// A choice that the text names, where, and how surely.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Named {
+    /// The position among the choices.
+    pub(crate) choice: usize,
+    /// How surely it is meant, up to 1.
+    pub(crate) strength: f32,
+    /// The first token that names it.
+    pub(crate) from: usize,
+    /// The token after the last.
+    pub(crate) to: usize,
+}
+
+/// Offers of declared or described options.
+pub(crate) fn options(
+    scene: &Scene<'_>,
+    index: usize,
+    parameter: &Parameter,
+    meaning: &Meaning,
+    offers: &mut Vec<Offer>,
+) {
+    let named = named(scene, parameter);
+    for found in &named {
+        let choice = &parameter.choices[found.choice];
+        let mut score = 0.35 + 0.7 * found.strength;
+        score += 0.25 * nearby(scene, parameter, found);
+        if !parameter.closed && !is_typed(parameter, &choice.value) {
+            continue;
+        }
+        // An example is one value of many; a longer name in the text may be meant instead.
+        if !parameter.closed && !parameter.listed {
+            score -= 0.1;
+        }
+        score += way(scene, parameter, found.from);
+        if is_default(parameter, &choice.value) {
+            score -= 0.05;
+        }
+        offers.push(Offer {
+            parameter: index,
+            value: choice.value.clone(),
+            score,
+            from: found.from,
+            // Options are words for kinds; other arguments may contain them.
+            to: found.from,
+        });
+    }
+    if named.is_empty() && parameter.closed && parameter.required {
+        by_meaning(scene, index, parameter, meaning, offers);
+    }
+}
+
+/// `2 tablespoons` is what one has, `how many teaspoons` what one wants.
+fn way(scene: &Scene<'_>, parameter: &Parameter, at: usize) -> f32 {
+    let text = &scene.reading.text;
+    let before = text.before(at);
+    let counted = at > 0 && text.tokens[at - 1].is_number();
+    match parameter.direction {
+        Direction::From if counted || before == "from" => 0.3,
+        Direction::From if matches!(before, "to" | "into" | "many" | "in") => -0.3,
+        Direction::To if counted || before == "from" => -0.3,
+        Direction::To if matches!(before, "to" | "into" | "many" | "in") => 0.3,
+        _ => 0.0,
+    }
+}
+
+fn is_typed(parameter: &Parameter, value: &Value) -> bool {
+    match parameter.kind {
+        Kind::Text => value.is_string(),
+        _ => true,
+    }
+}
+
+fn is_default(parameter: &Parameter, value: &Value) -> bool {
+    parameter.default.as_ref() == Some(value)
+}
+
+/// Whether the parameter is spoken of near the option.
+fn nearby(scene: &Scene<'_>, parameter: &Parameter, found: &Named) -> f32 {
+    let text = &scene.reading.text;
+    (found.from.saturating_sub(4)..(found.to + 3).min(text.tokens.len()))
+        .filter(|at| *at < found.from || *at >= found.to)
+        .map(|at| &text.tokens[at])
+        .filter(|token| token.is_word())
+        .map(|token| {
+            parameter
+                .name_stems
+                .iter()
+                .map(|known| alike(known, &token.stem))
+                .fold(0.0, f32::max)
+        })
+        .fold(0.0, f32::max)
+}
+
+/// The choices a text names, each once, where it is named best.
+pub(crate) fn named(scene: &Scene<'_>, parameter: &Parameter) -> Vec<Named> {
+    let mut found: Vec<Named> = Vec::new();
+    for (index, choice) in parameter.choices.iter().enumerate() {
+        if let Some((strength, from, to)) = best_place(scene, parameter, choice) {
+            found.push(Named {
+                choice: index,
+                strength,
+                from,
+                to,
+            });
+        }
+    }
+    // `New York` and `York`: the longer one wins where they overlap.
+    let copy = found.clone();
+    found.retain(|one| {
+        !copy.iter().any(|other| {
+            other.choice != one.choice
+                && other.from <= one.from
+                && other.to >= one.to
+                && (other.to - other.from) > (one.to - one.from)
+                && other.strength >= one.strength
+        })
+    });
+    found.sort_by_key(|one| one.from);
+    found
+}
+
+fn best_place(
+    scene: &Scene<'_>,
+    parameter: &Parameter,
+    choice: &Choice,
+) -> Option<(f32, usize, usize)> {
+    let text = &scene.reading.text;
+    let written = match &choice.value {
+        Value::String(written) => written.as_str(),
+        // Numbers as options: the number itself.
+        number => {
+            let wanted = number.as_f64()?;
+            return scene.reading.mentions.iter().find_map(|mention| {
+                let quantity = mention.number()?;
+                (quantity.value - wanted)
+                    .abs()
+                    .lt(&1e-9)
+                    .then_some((1.0, mention.from, mention.to))
+            });
+        }
+    };
+    let short = written.chars().count() <= 2;
+    let mut best: Option<(f32, usize, usize)> = None;
+    let mut consider = |strength: f32, from: usize, to: usize| {
+        if best.is_none_or(|(known, ..)| strength > known) {
+            best = Some((strength, from, to));
+        }
+    };
+    for at in 0..text.tokens.len() {
+        let token = &text.tokens[at];
+        if short {
+            // `c` and `AA` are meant only if they stand there exactly.
+            let goes_on = text
+                .tokens
+                .get(at + 1)
+                .is_some_and(|next| !next.spaced && (next.is('#') || next.is('+') || next.is('-')));
+            if text.written(at) == written
+                && !goes_on
+                && (written.chars().count() == 2
+                    || written.chars().all(char::is_uppercase)
+                        && !text.begins_sentence(at)
+                        && written != "A"
+                        && written != "I")
+            {
+                consider(0.9, at, at + 1);
+            }
+        } else if let Some((strength, to)) = stands_at(scene, choice, at) {
+            consider(strength, at, to);
+        }
+        if parameter.role == Role::Unit
+            || parameter.is_named("unit")
+            || parameter.is_named("units")
+            || parameter.name().contains("temp")
+        {
+            let same = units::unit(written).is_some_and(|wanted| {
+                token.is_word()
+                    && units::unit(&token.lower).is_some_and(|unit| unit.name == wanted.name)
+            });
+            if same && token.lower.len() > 1 {
+                consider(0.85, at, at + 1);
+            }
+        }
+        if !choice.gloss.is_empty() && token.is_word() {
+            let explained = choice
+                .gloss
+                .iter()
+                .filter(|known| alike(known, &token.stem) > 0.8)
+                .count();
+            if explained > 0 && choice.gloss.len() <= 3 {
+                consider(0.7, at, at + 1);
+            }
+        }
+    }
+    best
+}
+
+/// Whether the words of a choice stand at a token, hyphens and small words between them aside.
+fn stands_at(scene: &Scene<'_>, choice: &Choice, at: usize) -> Option<(f32, usize)> {
+    let text = &scene.reading.text;
+    let mut to = at;
+    let mut strength = 1.0_f32;
+    for (index, wanted) in choice.stems.iter().enumerate() {
+        let mut skipped = 0;
+        while index > 0
+            && skipped < 2
+            && text.tokens.get(to).is_some_and(|token| {
+                token.is('-')
+                    || token.is('_')
+                    || token.is('/')
+                    || matches!(token.lower.as_str(), "of" | "the" | "and" | "'" | "s")
+            })
+        {
+            to += 1;
+            skipped += 1;
+        }
+        let token = text.tokens.get(to)?;
+        let likeness = alike(wanted, &token.stem);
+        // `multiplayer` for `multi-player`.
+        if likeness < 0.6 {
+            let joined = text.tokens.get(to + 2).is_some_and(|next| {
+                text.tokens[to + 1].is('-') && format!("{}{}", token.lower, next.lower) == *wanted
+            });
+            if !joined {
+                return None;
+            }
+            to += 3;
+            continue;
+        }
+        if likeness < 1.0 && wanted.chars().count() < 4 {
+            return None;
+        }
+        strength = strength.min(likeness);
+        to += 1;
+    }
+    (to > at).then_some((strength, to))
+}
+
+/// The option nearest in meaning, where one must be chosen and the text names none.
+fn by_meaning(
+    scene: &Scene<'_>,
+    index: usize,
+    parameter: &Parameter,
+    meaning: &Meaning,
+    offers: &mut Vec<Offer>,
+) {
+    let task = meaning.of(&scene.reading.text.source);
+    let mut scored: Vec<(f32, &Choice)> = parameter
+        .choices
+        .iter()
+        .take(60)
+        .map(|choice| {
+            let text = format!(
+                "{} {}",
+                crate::parameter_text(&choice.value),
+                choice.gloss.join(" ")
+            );
+            (task.cosine(&meaning.of(&text)), choice)
+        })
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    if let Some((likeness, choice)) = scored.first() {
+        let next = scored.get(1).map_or(0.0, |(next, _)| *next);
+        // The default is what its author would choose; meaning must be clear to overrule it.
+        let doubtful = parameter.default.is_some() && likeness - next < 0.1;
+        if !doubtful && *likeness > 0.12 {
+            offers.push(Offer {
+                parameter: index,
+                value: choice.value.clone(),
+                score: 0.15 + 0.4 * likeness + (likeness - next).min(0.3),
+                from: 0,
+                to: 0,
+            });
+        }
+    }
+}
+
+/// Yes or no, if the text speaks of it.
+pub(crate) fn boolean(scene: &Scene<'_>, index: usize, parameter: &Parameter) -> Option<Offer> {
+    let text = &scene.reading.text;
+    if let Some(offer) = switch(scene, index, parameter) {
+        return Some(offer);
+    }
+    let stems: Vec<&String> = parameter
+        .name_stems
+        .iter()
+        .filter(|stem| {
+            !matches!(
+                stem.as_str(),
+                "is" | "has"
+                    | "enabl"
+                    | "allow"
+                    | "requir"
+                    | "show"
+                    | "want"
+                    | "us"
+                    | "mode"
+                    | "includ"
+                    | "need"
+                    | "check"
+                    | "onli"
+            )
+        })
+        .collect();
+    let fallback: Vec<&String>;
+    let (stems, factor) = if stems.is_empty() {
+        // `details`, `include`: only the description says what it is about.
+        let own: HashSet<String> = parameter
+            .name_words
+            .iter()
+            .map(|word| crate::text::stem(word))
+            .collect();
+        let of_name = text.tokens.iter().position(|token| {
+            own.contains(&token.stem)
+                && token.lower.len() > 3
+                && !words::is_request_verb(&token.lower)
+        });
+        if let Some(at) = of_name {
+            return Some(stated(scene, index, at, 0.9));
+        }
+        fallback = parameter.description_stems.iter().take(6).collect();
+        (fallback, 0.6)
+    } else {
+        (stems, 1.0)
+    };
+    if stems.is_empty() {
+        return None;
+    }
+    let mut matched = 0.0_f32;
+    let mut place = None;
+    let mut quoted_inside = vec![false; text.tokens.len()];
+    for mention in &scene.reading.mentions {
+        if matches!(mention.what, What::Quoted(_)) {
+            quoted_inside[mention.from..mention.to].fill(true);
+        }
+    }
+    for wanted in &stems {
+        let best = text
+            .tokens
+            .iter()
+            .enumerate()
+            .filter(|(at, token)| token.is_word() && !quoted_inside[*at])
+            .map(|(at, token)| {
+                let joined = text.tokens.get(at + 2).is_some_and(|next| {
+                    text.tokens[at + 1].is('-')
+                        && format!("{}{}", token.lower, next.lower) == **wanted
+                });
+                (
+                    if joined {
+                        1.0
+                    } else {
+                        alike(wanted, &token.stem)
+                    },
+                    at,
+                )
+            })
+            .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+        if let Some((likeness, at)) = best.filter(|(likeness, _)| *likeness >= 0.6) {
+            matched += likeness;
+            place = Some(place.map_or(at, |known: usize| known.max(at)));
+        }
+    }
+    let share = matched / stems.len() as f32 * factor;
+    let at = place?;
+    if share < 0.5 && !(parameter.required && share > 0.2) {
+        return None;
+    }
+    // That the tool speaks of the same thing is no sign that the switch is meant.
+    let ordinary = stems
+        .iter()
+        .all(|stem| scene.form.tool_stems.contains(stem.as_str()));
+    let score = 0.35 + 0.6 * share.min(1.0)
+        - if ordinary && !parameter.required {
+            0.1
+        } else {
+            0.0
+        };
+    Some(stated(scene, index, at, score))
+}
+
+/// `turn off`, `enable`: what switches say about a parameter that is a switch.
+fn switch(scene: &Scene<'_>, index: usize, parameter: &Parameter) -> Option<Offer> {
+    let is_switch = [
+        "on", "off", "enabled", "enable", "active", "power", "state", "status",
+    ]
+    .iter()
+    .any(|word| parameter.is_named(word));
+    if !is_switch {
+        return None;
+    }
+    let text = &scene.reading.text;
+    (0..text.tokens.len()).find_map(|at| {
+        let verb = |from: usize| {
+            (from.saturating_sub(4)..from)
+                .any(|before| matches!(text.lower(before), "turn" | "switch" | "put" | "power"))
+        };
+        let on = match text.lower(at) {
+            "enable" | "activate" => true,
+            "disable" | "deactivate" => false,
+            "on" if verb(at) => true,
+            "off" if verb(at) => false,
+            _ => return None,
+        };
+        Some(Offer {
+            parameter: index,
+            value: Value::Bool(on != parameter.is_named("off")),
+            score: 1.0,
+            from: at,
+            to: at,
+        })
+    })
+}
+
+fn stated(scene: &Scene<'_>, index: usize, at: usize, score: f32) -> Offer {
+    let negated = (at.saturating_sub(4)..at)
+        .any(|before| words::is_negation(scene.reading.text.lower(before)));
+    Offer {
+        parameter: index,
+        value: Value::Bool(!negated),
+        score,
+        from: at,
+        to: at,
+    }
+}

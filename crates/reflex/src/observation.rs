@@ -1,0 +1,190 @@
+//! What tools answered: whether it is an error, how it reads, and which values it holds for later
+//! calls.
+
+use serde_json::{Map, Value};
+
+/// The longest observation that is taken apart.
+const LONGEST: usize = 200_000;
+
+/// Whether an observation says that the call failed, and if so, how it says it.
+pub(crate) fn failure(content: &str) -> Option<String> {
+    let trimmed = content.trim();
+    if let Some(Value::Object(fields)) = parsed(trimmed) {
+        let status = fields.get("status").and_then(Value::as_str).unwrap_or("");
+        let error = ["error", "error_message", "errorMessage"]
+            .iter()
+            .filter_map(|key| fields.get(*key))
+            .find(|error| !error.is_null() && *error != &Value::Bool(false));
+        let failed = matches!(status, "error" | "failed" | "failure")
+            || fields.get("success") == Some(&Value::Bool(false));
+        return match error {
+            Some(error) => Some(told(error)),
+            None if failed => Some(
+                fields
+                    .get("message")
+                    .map_or_else(|| told(&Value::Object(fields.clone())), told),
+            ),
+            None => None,
+        };
+    }
+    const LEADS: [&str; 12] = [
+        "the tool failed (",
+        "There is no tool `",
+        "The arguments do not fit",
+        "The arguments are not valid",
+        "Error:",
+        "error:",
+        "ERROR",
+        "The call failed",
+        "The call was",
+        "At most ",
+        "You made exactly this call before",
+        "the call ",
+    ];
+    LEADS
+        .iter()
+        .any(|lead| trimmed.starts_with(lead))
+        .then(|| trimmed.to_owned())
+}
+
+fn parsed(content: &str) -> Option<Value> {
+    let looks = content.starts_with(['{', '[']) && content.len() <= LONGEST;
+    looks.then(|| serde_json::from_str(content).ok()).flatten()
+}
+
+/// An observation as a person would be told it: texts as they are, records as `name: value`.
+pub(crate) fn readable(content: &str) -> String {
+    match parsed(content.trim()) {
+        Some(value) => told(payload(&value)),
+        None => content.to_owned(),
+    }
+}
+
+/// What an envelope carries; the value itself if it is none.
+fn payload(value: &Value) -> &Value {
+    let Some(fields) = value.as_object() else {
+        return value;
+    };
+    let is_envelope = fields.contains_key("status") && fields.contains_key("data");
+    if is_envelope {
+        return fields.get("data").unwrap_or(value);
+    }
+    match (
+        fields.len(),
+        fields.get("result").or_else(|| fields.get("data")),
+    ) {
+        (1, Some(inner)) => inner,
+        _ => value,
+    }
+}
+
+fn told(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items)
+            if items
+                .iter()
+                .all(|item| !item.is_object() && !item.is_array()) =>
+        {
+            items.iter().map(told).collect::<Vec<_>>().join(", ")
+        }
+        Value::Object(fields)
+            if fields.values().all(|field| !field.is_object()) && !fields.is_empty() =>
+        {
+            fields
+                .iter()
+                .map(|(name, field)| {
+                    format!(
+                        "{}: {}",
+                        crate::text::name_words(name).join(" "),
+                        told(field)
+                    )
+                })
+                .collect::<Vec<_>>()
+                .join("\n")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The value an observation holds under a name, at any depth, for an argument of that name.
+pub(crate) fn value_named(content: &str, name: &str) -> Option<Value> {
+    let value = parsed(content.trim())?;
+    let wanted = crate::text::name_words(name);
+    let mut level = vec![&value];
+    // Breadth first: what is nearer to the top is more likely meant.
+    for _ in 0..6 {
+        let mut next = Vec::new();
+        for value in level {
+            match value {
+                Value::Object(fields) => {
+                    if let Some(found) = field_named(fields, &wanted) {
+                        return Some(found.clone());
+                    }
+                    next.extend(fields.values());
+                }
+                Value::Array(items) => next.extend(items.iter().take(20)),
+                _ => {}
+            }
+        }
+        level = next;
+    }
+    None
+}
+
+fn field_named<'a>(fields: &'a Map<String, Value>, wanted: &[String]) -> Option<&'a Value> {
+    let exact = fields
+        .iter()
+        .find(|(key, _)| crate::text::name_words(key) == wanted);
+    // `order_id` is the `id` of what was just made.
+    let tail = || {
+        let last = wanted.last()?;
+        (last == "id" || wanted.len() > 1 && last == "name")
+            .then(|| {
+                fields
+                    .iter()
+                    .find(|(key, _)| key.eq_ignore_ascii_case(last))
+            })
+            .flatten()
+    };
+    exact
+        .or_else(tail)
+        .map(|(_, value)| value)
+        .filter(|value| !value.is_null())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn failures_are_told_from_results() {
+        assert!(failure("the tool failed (timeout): try again").is_some());
+        assert_eq!(
+            failure(r#"{"error": "no such file"}"#).as_deref(),
+            Some("no such file")
+        );
+        assert_eq!(failure(r#"{"error": null, "value": 3}"#), None);
+        assert_eq!(failure("Hello, Ada! Nice to meet you."), None);
+        assert_eq!(failure("The error rate is 3 %"), None);
+    }
+
+    #[test]
+    fn texts_stay_as_they_are_and_records_become_lines() {
+        assert_eq!(readable("  Hello, Ada!"), "  Hello, Ada!");
+        assert_eq!(
+            readable(r#"{"status":"success","data":{"total_price":12,"paid":true}}"#),
+            "total price: 12\npaid: true"
+        );
+        assert_eq!(readable("[1,2]"), "1, 2");
+    }
+
+    #[test]
+    fn values_are_carried_over_by_name() {
+        let content = r#"{"order": {"id": "A7", "items": [{"sku": 5}]}}"#;
+        assert_eq!(value_named(content, "order_id"), Some(json!("A7")));
+        assert_eq!(value_named(content, "sku"), Some(json!(5)));
+        assert_eq!(value_named(content, "city"), None);
+    }
+}

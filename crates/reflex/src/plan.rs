@@ -1,0 +1,147 @@
+//! The steps of a task: from a strategy that fits, else from the parts of the text, else one.
+
+use crate::choose::{Decision, Reflex, ToolView};
+use crate::extract::Reading;
+use crate::fill::Filling;
+use crate::split::split;
+
+/// One step.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    /// The tool's position.
+    pub(crate) tool: usize,
+    /// The words that ask for it.
+    pub(crate) text: String,
+    /// Whether a strategy says so.
+    pub(crate) from_strategy: bool,
+    /// How surely the tool is the right one.
+    certainty: f64,
+}
+
+impl Step {
+    /// How likely a call is right, given how its arguments were found.
+    pub(crate) fn decided(&self, filling: &Filling) -> f64 {
+        (self.certainty * crate::calibrate::arguments(filling)).clamp(0.02, 0.98)
+    }
+}
+
+/// The steps of a task.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    steps: Vec<Step>,
+    /// How sure one can be of an answer built from all steps.
+    pub(crate) confidence: f64,
+}
+
+impl Plan {
+    /// Plans a task.
+    pub(crate) fn new(
+        reflex: &Reflex,
+        reading: &Reading,
+        tools: &[ToolView<'_>],
+        sequences: &[Vec<usize>],
+    ) -> Self {
+        let task = reading.text.source.as_str();
+        let whole = reflex.best(reading, tools).filter(|best| reflex.fits(best));
+        let mut steps = from_strategy(reflex, reading, tools, sequences, whole.as_ref());
+        if steps.is_empty() {
+            steps = from_parts(reflex, reading, tools);
+        }
+        if steps.len() < 2
+            && steps.first().is_none_or(|step| !step.from_strategy)
+            && let Some(whole) = &whole
+        {
+            steps = vec![step(whole, task.to_owned())];
+        }
+        let confidence = match &whole {
+            Some(whole) => whole.confidence(),
+            None => steps.iter().map(|step| step.certainty).product(),
+        };
+        Self {
+            steps,
+            confidence: confidence.max(0.05),
+        }
+    }
+
+    /// The first step that was not made yet. Calls are matched to steps in order, by tool.
+    pub(crate) fn next(&self, made: &[&str], names: &[&str]) -> Option<&Step> {
+        let mut open: Vec<&str> = made.to_vec();
+        self.steps.iter().find(|step| {
+            let name = names.get(step.tool).copied().unwrap_or("");
+            match open.iter().position(|tool| *tool == name) {
+                Some(position) => {
+                    open.remove(position);
+                    false
+                }
+                None => true,
+            }
+        })
+    }
+}
+
+fn step(decision: &Decision, text: String) -> Step {
+    Step {
+        tool: decision.ranked.index,
+        text,
+        from_strategy: false,
+        certainty: crate::calibrate::tool(decision),
+    }
+}
+
+/// A strategy fits if it uses the tool that fits the task best and its first call can be made.
+fn from_strategy(
+    reflex: &Reflex,
+    reading: &Reading,
+    tools: &[ToolView<'_>],
+    sequences: &[Vec<usize>],
+    whole: Option<&Decision>,
+) -> Vec<Step> {
+    let fitting = sequences.iter().find(|sequence| {
+        let relevant = whole.is_none_or(|best| sequence.contains(&best.ranked.index));
+        let possible = sequence
+            .first()
+            .is_some_and(|&first| reflex.filled(reading, &tools[first]).missing.is_empty());
+        relevant && possible
+    });
+    fitting
+        .into_iter()
+        .flatten()
+        .map(|&tool| Step {
+            tool,
+            text: reading.text.source.clone(),
+            from_strategy: true,
+            certainty: 0.85,
+        })
+        .collect()
+}
+
+fn from_parts(reflex: &Reflex, reading: &Reading, tools: &[ToolView<'_>]) -> Vec<Step> {
+    let parts = split(&reading.text.source);
+    if parts.len() < 2 {
+        return Vec::new();
+    }
+    let mut steps: Vec<Step> = Vec::new();
+    for part in parts {
+        let read = Reading::new(&part, reading.today);
+        let Some(best) = reflex.best(&read, tools).filter(|best| reflex.fits(best)) else {
+            // What asks for nothing by itself says more about the step before it.
+            if let Some(last) = steps.last_mut() {
+                last.text.push_str(". ");
+                last.text.push_str(&part);
+            }
+            continue;
+        };
+        // A part that only adds to the step before it finds its tool again without its arguments.
+        let same = steps
+            .last_mut()
+            .filter(|last| last.tool == best.ranked.index);
+        match same {
+            Some(last) if !best.filling.missing.is_empty() || best.filling.arguments.is_empty() => {
+                last.text.push_str(". ");
+                last.text.push_str(&part);
+            }
+            _ => steps.push(step(&best, part)),
+        }
+    }
+    steps
+}

@@ -1,0 +1,92 @@
+//! What worked before: the tool sequences in the strategies of a prompt. A strategy is words for
+//! people; what can be followed of it is the order in which it names the tools on offer.
+
+use std::collections::HashSet;
+
+/// How a prompt leads in its strategies.
+const HEADING: &str = "What worked before for tasks like this:";
+
+/// The tool sequences of the strategies in a system message, as positions of the offered tools.
+pub(crate) fn sequences(system: &str, tools: &[&str]) -> Vec<Vec<usize>> {
+    let Some((_, listed)) = system.split_once(HEADING) else {
+        return Vec::new();
+    };
+    listed
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- "))
+        .take(20)
+        .filter(|line| !advises_against(line))
+        .map(|line| sequence(line, tools))
+        .filter(|sequence| !sequence.is_empty())
+        .collect()
+}
+
+/// The instruction without the strategies below it.
+pub(crate) fn instruction(system: &str) -> &str {
+    system
+        .split_once(HEADING)
+        .map_or(system, |(before, _)| before)
+}
+
+fn advises_against(line: &str) -> bool {
+    let lower = line.to_lowercase();
+    [
+        "avoid",
+        "do not use",
+        "don't use",
+        "never ",
+        "failed when",
+        "does not work",
+        "anti-pattern",
+    ]
+    .iter()
+    .any(|cue| lower.contains(cue))
+}
+
+/// The tools a line names, in order, each mention once.
+fn sequence(line: &str, tools: &[&str]) -> Vec<usize> {
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    for (index, tool) in tools
+        .iter()
+        .enumerate()
+        .filter(|(_, tool)| !tool.is_empty())
+    {
+        for (at, _) in line.match_indices(tool) {
+            let is_part = |c: char| c.is_alphanumeric() || c == '_';
+            let before = line[..at].chars().next_back();
+            let after = line[at + tool.len()..].chars().next();
+            if before.is_none_or(|c| !is_part(c) && c != '.') && after.is_none_or(|c| !is_part(c)) {
+                found.push((at, index));
+            }
+        }
+    }
+    found.sort_unstable();
+    let mut seen = HashSet::new();
+    found
+        .into_iter()
+        .map(|(_, index)| index)
+        .filter(|index| seen.insert(*index))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_follow_the_order_of_names() {
+        let system = format!(
+            "You help.\n\n{HEADING}\n- For trips: first `find_hotel`, then book_room -> send_mail\n- Avoid find_hotel for day trips\n- Be kind"
+        );
+        assert_eq!(
+            sequences(&system, &["send_mail", "book_room", "find_hotel", "book"]),
+            [vec![2, 1, 0]]
+        );
+        assert_eq!(instruction(&system).trim(), "You help.");
+    }
+
+    #[test]
+    fn prompts_without_strategies_have_none() {
+        assert!(sequences("You use find_hotel.", &["find_hotel"]).is_empty());
+    }
+}
