@@ -3,7 +3,7 @@
 
 mod calls;
 mod draft;
-mod endpoint;
+pub(crate) mod endpoint;
 mod failure;
 mod names;
 mod wire;

@@ -6,10 +6,12 @@ mod bind;
 mod check;
 mod crew;
 mod data;
+mod eval;
 mod format;
 mod interrupt;
 mod libraries;
 mod live;
+mod models;
 mod report;
 mod run;
 mod runs;
@@ -63,6 +65,8 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         Command::Run(command) => run::run(&command, &reporter),
         Command::Runs(command) => runs::run(&command),
         Command::Trace(command) => trace::run(&command),
+        Command::Models(command) => models::run(&command),
+        Command::Eval(command) => eval::run(&command),
     }
 }
 

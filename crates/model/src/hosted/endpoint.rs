@@ -10,7 +10,7 @@ use crate::scrub::{Scrubber, Secret};
 
 /// Which protocol is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Protocol {
+pub(crate) enum Protocol {
     OpenAi,
     Anthropic,
     Gemini,
@@ -18,21 +18,21 @@ pub(super) enum Protocol {
 
 /// Where and as whom a model is asked. Printing it shows no key.
 #[derive(Debug, Clone)]
-pub(super) struct Endpoint {
-    pub(super) protocol: Protocol,
+pub(crate) struct Endpoint {
+    pub(crate) protocol: Protocol,
     /// Ends in a slash: what is asked for is joined to it.
-    pub(super) base_url: Url,
-    pub(super) model: String,
-    pub(super) key: Option<Secret>,
+    pub(crate) base_url: Url,
+    pub(crate) model: String,
+    pub(crate) key: Option<Secret>,
     /// The variable a key is read from, for telling a person.
-    pub(super) key_variable: String,
+    pub(crate) key_variable: String,
     /// Who is asked, for telling a person.
-    pub(super) provider: String,
+    pub(crate) provider: String,
 }
 
 impl Endpoint {
     /// Resolves a model. `variable` reads the environment.
-    pub(super) fn resolve(
+    pub(crate) fn resolve(
         model: &Model,
         base_url: Option<&str>,
         variable: &dyn Fn(&str) -> Option<String>,
@@ -110,7 +110,7 @@ impl Endpoint {
     }
 
     /// The address as a person may see it: without a query.
-    pub(super) fn shown_url(&self) -> String {
+    pub(crate) fn shown_url(&self) -> String {
         let port = self
             .base_url
             .port()
@@ -125,12 +125,12 @@ impl Endpoint {
     }
 
     /// Takes the key out of what a provider wrote.
-    pub(super) fn scrubber(&self) -> Scrubber {
+    pub(crate) fn scrubber(&self) -> Scrubber {
         Scrubber::new(self.key.iter().map(|key| key.expose().to_owned()))
     }
 
     /// A proxy has no business between a program and its own machine.
-    pub(super) fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         let host = self.base_url.host_str().unwrap_or_default();
         host == "localhost" || host == "[::1]" || host.starts_with("127.")
     }

@@ -46,6 +46,10 @@ pub(crate) enum Command {
     Runs(Runs),
     /// See how runs came about.
     Trace(Trace),
+    /// List the models that can be asked from here.
+    Models(Models),
+    /// Measure how well a model does, on labelled data.
+    Eval(Eval),
 }
 
 #[derive(Debug, Args)]
@@ -199,7 +203,7 @@ pub(crate) struct CrewOptions {
     #[arg(long, value_enum, default_value_t = Mode::Exact)]
     pub(crate) mode: Mode,
 
-    /// The model instead of the agent's: `Provider/id`, `scripted:FILE` or `replay:FILE`.
+    /// The model instead of the agent's: `reflex`, `Provider/id`, `scripted:FILE` or `replay:FILE`.
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
@@ -263,7 +267,7 @@ pub(crate) enum RunsCommand {
         #[arg(long, value_name = "NAME")]
         library: Option<String>,
 
-        /// Another model than it was begun with: `Provider/id`, `scripted:FILE` or `replay:FILE`.
+        /// Another model than it was begun with: `reflex`, `Provider/id`, `scripted:FILE` or `replay:FILE`.
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
 
@@ -313,4 +317,60 @@ pub(crate) enum TraceCommand {
         #[arg(long, default_value_t = 7)]
         days: u32,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Models {
+    /// Print one JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Eval {
+    #[command(subcommand)]
+    pub(crate) command: EvalCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EvalCommand {
+    /// Does it choose the right tool and fill its arguments?
+    Select(EvalSelect),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Each line of the data is an object {id, task, tools: [{name, description, input_schema}], \
+                  expected: {calls: [{name, arguments: {parameter: [accepted values]}}]}}; `\"\"` among the \
+                  accepted values means that the argument may be left out.\n\n\
+                  Exit code: 0 if every case was put to the model, 1 otherwise, 2 for wrong usage."
+)]
+pub(crate) struct EvalSelect {
+    /// The labelled calls, one JSON object a line.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: PathBuf,
+
+    /// The model: `reflex`, `Provider/id`, `scripted:FILE` or `replay:FILE`.
+    #[arg(long, value_name = "MODEL", default_value = "reflex")]
+    pub(crate) model: String,
+
+    /// Where the model's server is, if not at the provider's usual address.
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+
+    /// How the model is asked for calls: native, structured or auto.
+    #[arg(long, default_value = "auto", value_parser = clap::value_parser!(Dialect))]
+    pub(crate) dialect: Dialect,
+
+    /// Only so many cases, from the start.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) limit: Option<usize>,
+
+    /// Write what went wrong to this file, one JSON object a line.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) failures: Option<PathBuf>,
+
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -1,13 +1,12 @@
 //! `windlass run --tasks FILE`: many tasks, some of them at the same time. One output a line on
 //! standard output. What an earlier batch has done is found again by the ids of its tasks.
 
-use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use futures::StreamExt as _;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use windlass_core::run::{Run, RunEnd, Task};
 use windlass_runtime::{Driver, NewTask, Stop};
@@ -18,6 +17,7 @@ use super::Outcome;
 use super::arguments::RunTask;
 use super::crew::Chosen;
 use super::interrupt::stop_on_interrupt;
+use super::live::bar;
 use super::run::{block_on, exit_code};
 use super::terminal::{complain, put, visible};
 use super::{crew, data};
@@ -27,7 +27,7 @@ pub(super) fn run(command: &RunTask, file: &Path, chosen: &Chosen) -> anyhow::Re
     let workers = chosen.assemble(&command.crew)?;
     let stored = data::open(command.data.as_deref())?;
     let store = Arc::clone(stored.store());
-    let bar = bar(tasks.len());
+    let bar = bar("tasks", tasks.len());
     let codes = block_on(async {
         let stop = stop_on_interrupt();
         let driver = Driver::new(workers, Arc::new(stored)).stopped_by(stop.clone());
@@ -201,16 +201,4 @@ fn why(end: &Value) -> String {
         Some(message) => format!(": {message}"),
         None => String::new(),
     }
-}
-
-fn bar(tasks: usize) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(tasks as u64);
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} tasks, {elapsed}, {eta} left");
-    if let Ok(style) = style {
-        bar.set_style(style);
-    }
-    bar
 }

@@ -8,17 +8,18 @@ use anyhow::Context as _;
 use serde_json::{Map, Value};
 use windlass_core::run::Run;
 use windlass_model::{
-    HostedModel, HostedSettings, ModelClient, ModelError, RecordingModel, ReplayModel,
-    ScriptedModel,
+    HostedModel, HostedSettings, ModelClient, ModelError, RecordingModel, ReflexModel, ReplayModel,
+    ScriptedModel, check_reach,
 };
 use windlass_runtime::Crew;
-use windlass_spec::{Agent, AgentFile, AgentName, Model};
+use windlass_spec::{Agent, AgentFile, AgentName, Model, RiskLevel};
 use windlass_tools::{BindingMode, ToolLibrary};
 
 use super::arguments::{CrewOptions, Mode};
 use super::libraries;
 use super::report::Reporter;
 use super::schema::{read_file, unknown};
+use super::terminal::complain;
 
 /// An agent that was chosen, and the file that declares it.
 pub(super) struct Chosen {
@@ -110,6 +111,16 @@ fn assemble_agent(agents: &[Agent], agent: &Agent, options: &CrewOptions) -> any
         (None, Some(_)) => Some(model(&agent.model().to_string(), options)?),
         (None, None) => None,
     };
+    let given = match given {
+        Some(given) => {
+            complain(&format!(
+                "model: {}",
+                options.model.as_deref().unwrap_or("recorded")
+            ))?;
+            Some(given)
+        }
+        None => in_its_stead(agents, agent, options)?,
+    };
     let model = |agent: &Agent| -> Result<Arc<dyn ModelClient>, ModelError> {
         match &given {
             Some(model) => Ok(Arc::clone(model)),
@@ -117,6 +128,64 @@ fn assemble_agent(agents: &[Agent], agent: &Agent, options: &CrewOptions) -> any
         }
     };
     Ok(Crew::assemble(agents, agent, &library, mode, &model)?)
+}
+
+/// What is asked instead of the models the agents declare, if one of those cannot be: the embedded
+/// one, but only where no call can do harm. Says which model it is.
+fn in_its_stead(
+    agents: &[Agent],
+    agent: &Agent,
+    options: &CrewOptions,
+) -> anyhow::Result<Option<Arc<dyn ModelClient>>> {
+    let reflex = || -> Arc<dyn ModelClient> { Arc::new(ReflexModel::new()) };
+    let workers = with_sub_agents(agents, agent);
+    let mut unreachable = None;
+    for worker in &workers {
+        if is_reflex(worker.model()) {
+            continue;
+        }
+        if let Err(why) = check_reach(worker.model(), options.base_url.as_deref()) {
+            unreachable = Some((worker.model(), why));
+            break;
+        }
+    }
+    let Some((model, why)) = unreachable else {
+        complain(&format!("model: {}", agent.model()))?;
+        let all_reflex = workers.iter().all(|worker| is_reflex(worker.model()));
+        return Ok(all_reflex.then(reflex));
+    };
+    let is_harmless = workers
+        .iter()
+        .flat_map(|worker| worker.tools())
+        .all(|tool| tool.attributes().risk == Some(RiskLevel::Reversible));
+    anyhow::ensure!(
+        is_harmless,
+        "the model `{model}` cannot be used: {why}\n\
+         hint: `--model reflex` asks the embedded model, which needs no key; it is not chosen by \
+         itself because some of the tools are not declared `risk: reversible`"
+    );
+    complain(&format!(
+        "model: reflex, the embedded one, because `{model}` cannot be used: {why}"
+    ))?;
+    Ok(Some(reflex()))
+}
+
+/// An agent and all those it may hand work to, directly or through each other.
+fn with_sub_agents<'a>(agents: &'a [Agent], lead: &'a Agent) -> Vec<&'a Agent> {
+    let mut found = vec![lead];
+    let mut next = 0;
+    while let Some(agent) = found.get(next).copied() {
+        next += 1;
+        for name in agent.agents() {
+            let named = agents.iter().find(|agent| agent.name() == name);
+            found.extend(named.filter(|named| !found.contains(named)));
+        }
+    }
+    found
+}
+
+fn is_reflex(model: &Model) -> bool {
+    model.id() == ReflexModel::NAME
 }
 
 fn choose_agent<'f>(
@@ -163,9 +232,12 @@ fn library(options: &CrewOptions, agents: &[Agent], agent: &Agent) -> anyhow::Re
 }
 
 /// The model that was named, instead of what the agents declare.
-fn model(name: &str, options: &CrewOptions) -> anyhow::Result<Arc<dyn ModelClient>> {
+pub(super) fn model(name: &str, options: &CrewOptions) -> anyhow::Result<Arc<dyn ModelClient>> {
     if let Some(path) = name.strip_prefix("scripted:") {
         return Ok(Arc::new(ScriptedModel::from_file(path)?));
+    }
+    if name == ReflexModel::NAME {
+        return Ok(Arc::new(ReflexModel::new()));
     }
     if let Some(path) = name.strip_prefix("replay:") {
         return Ok(Arc::new(ReplayModel::open(Path::new(path))?));

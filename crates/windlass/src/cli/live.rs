@@ -106,3 +106,16 @@ pub(super) fn shortened(text: &str) -> String {
         None => line,
     }
 }
+
+/// A bar that counts what is done, on a terminal.
+pub(super) fn bar(what: &str, total: usize) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(total as u64);
+    let template = format!("{{bar:40}} {{pos}}/{{len}} {what}, {{elapsed}}, {{eta}} left");
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        bar.set_style(style);
+    }
+    bar
+}

@@ -1,0 +1,125 @@
+//! What can be asked from here: which keys are set, which servers on this machine answer. Nothing is
+//! sent to a hosted provider to find out.
+
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::time::Duration;
+
+use reqwest::Url;
+use serde::Serialize;
+use serde_json::Value;
+use windlass_spec::{Model, Provider};
+
+use crate::hosted::endpoint::Endpoint;
+
+/// How long a server on this machine may take to answer.
+const PATIENCE: Duration = Duration::from_millis(700);
+
+/// A place where models may be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// Who is asked: the provider's part of a model's name.
+    pub provider: String,
+    /// Whether it can be asked now, as far as can be told without asking it.
+    pub is_reachable: bool,
+    /// Why, or what to do about it.
+    pub why: String,
+    /// The models it offers, where it tells; as they are named on the command line.
+    pub models: Vec<String>,
+}
+
+/// Servers people run on their own machines, with the port each listens on.
+const LOCAL_SERVERS: [(&str, u16); 2] = [("llama.cpp", 8080), ("LM Studio", 1234)];
+
+/// Where models can be asked from here.
+pub async fn places() -> Vec<Place> {
+    let mut places: Vec<Place> = [
+        (Provider::OpenAi, "OPENAI_API_KEY"),
+        (Provider::Anthropic, "ANTHROPIC_API_KEY"),
+        (Provider::Google, "GEMINI_API_KEY"),
+    ]
+    .into_iter()
+    .map(|(provider, variable)| hosted(&provider, variable))
+    .collect();
+    let ollama = endpoint(&Provider::Ollama, None);
+    let ollama = async {
+        match ollama {
+            Some(endpoint) => server("Ollama", &endpoint.base_url, "Ollama").await,
+            None => None,
+        }
+    };
+    let others = LOCAL_SERVERS.map(|(name, port)| async move {
+        let url = Url::parse(&format!("http://127.0.0.1:{port}/v1/")).ok()?;
+        server(name, &url, "local").await
+    });
+    let (ollama, others) = futures::join!(ollama, futures::future::join_all(others));
+    places.extend(ollama);
+    places.extend(others.into_iter().flatten());
+    places
+}
+
+/// Whether a model can be asked from here: its key is set, or its server on this machine answers.
+///
+/// # Errors
+/// If it cannot, with what to do about it.
+pub fn check(model: &Model, base_url: Option<&str>) -> Result<(), String> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let endpoint = Endpoint::resolve(model, base_url, &variable).map_err(|error| error.message)?;
+    if !endpoint.is_local() {
+        return Ok(());
+    }
+    let host = endpoint.base_url.host_str().unwrap_or_default();
+    let host = host.trim_matches(['[', ']']).to_owned();
+    let port = endpoint.base_url.port_or_known_default().unwrap_or(80);
+    let mut addresses = (host, port).to_socket_addrs().into_iter().flatten();
+    if addresses.any(|address| TcpStream::connect_timeout(&address, PATIENCE).is_ok()) {
+        return Ok(());
+    }
+    Err(format!("No server answers at {}.", endpoint.shown_url()))
+}
+
+fn endpoint(provider: &Provider, base_url: Option<&str>) -> Option<Endpoint> {
+    let model: Model = format!("{}/any", provider.as_str()).parse().ok()?;
+    Endpoint::resolve(&model, base_url, &|name| std::env::var(name).ok()).ok()
+}
+
+fn hosted(provider: &Provider, variable: &str) -> Place {
+    let (is_reachable, why) = match endpoint(provider, None) {
+        Some(endpoint) => (true, format!("{} is set", endpoint.key_variable)),
+        None => (false, format!("set {variable} to a key")),
+    };
+    Place {
+        provider: provider.as_str().to_owned(),
+        is_reachable,
+        why,
+        models: Vec::new(),
+    }
+}
+
+/// A server on this machine and the models it offers.
+async fn server(name: &str, base_url: &Url, provider: &str) -> Option<Place> {
+    let shown = base_url.to_string();
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .timeout(PATIENCE)
+        .build()
+        .ok()?;
+    let answer = async {
+        let response = client.get(base_url.join("models").ok()?).send().await;
+        response.ok()?.json::<Value>().await.ok()
+    };
+    let listed = answer.await;
+    let models = listed.as_ref().and_then(|listed| listed["data"].as_array());
+    let models = models.into_iter().flatten();
+    let models = models.filter_map(|model| Some(format!("{provider}/{}", model["id"].as_str()?)));
+    let why = match (&listed, provider) {
+        (None, _) => format!("no server answers at {shown}"),
+        (Some(_), "local") => format!("answers; ask it with `--base-url {shown}`"),
+        (Some(_), _) => format!("answers at {shown}"),
+    };
+    Some(Place {
+        provider: name.to_owned(),
+        is_reachable: listed.is_some(),
+        why,
+        models: models.collect(),
+    })
+}

@@ -1,0 +1,213 @@
+//! `windlass eval`: how well a model does, on data whose right answers are known.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use windlass_core::model::{ChatMessage, FINISH, ModelRequest, RequestedArguments};
+use windlass_core::run::repair_json;
+use windlass_model::{ModelClient, ReflexModel};
+use windlass_reflex::evaluate::{Evaluation, MadeCall, evaluate, read_cases};
+use windlass_reflex::{Reflex, Settings, ToolView};
+use windlass_spec::{
+    NonEmptyText, Signature, ToolName, ToolSpecification, Type, parameters_from_schema,
+};
+
+use super::Outcome;
+use super::arguments::{CrewOptions, Eval, EvalCommand, EvalSelect, Mode};
+use super::crew;
+use super::live::bar;
+use super::terminal::{complain, put, say};
+
+pub(super) fn run(command: &Eval) -> anyhow::Result<Outcome> {
+    let EvalCommand::Select(command) = &command.command;
+    select(command)
+}
+
+const INSTRUCTION: &str = "Do what is asked with one call of the tool that fits best.";
+
+fn select(command: &EvalSelect) -> anyhow::Result<Outcome> {
+    let place = command.data.display();
+    let text = std::fs::read_to_string(&command.data)
+        .with_context(|| format!("the cases in `{place}` cannot be read"))?;
+    let mut cases = read_cases(&text).with_context(|| format!("`{place}` is no file of cases"))?;
+    cases.truncate(command.limit.unwrap_or(usize::MAX));
+    anyhow::ensure!(!cases.is_empty(), "there are no cases in `{place}`");
+    let asked = Asked::new(command)?;
+    let bar = bar("cases", cases.len());
+    let mut times = Vec::new();
+    let mut problems = Vec::new();
+    let evaluation = evaluate(&cases, |task, tools| {
+        let started = Instant::now();
+        let call = asked.call(task, tools);
+        times.push(started.elapsed().as_secs_f64() * 1e3);
+        bar.inc(1);
+        call.unwrap_or_else(|error| {
+            problems.push(format!("{error:#}"));
+            None
+        })
+    });
+    bar.finish_and_clear();
+    times.sort_by(f64::total_cmp);
+    let p50_ms = times[times.len() / 2];
+    if let Some(path) = &command.failures {
+        write_failures(path, &evaluation)
+            .with_context(|| format!("the failures cannot be written to `{}`", path.display()))?;
+    }
+    show(command, &evaluation, p50_ms)?;
+    if let Some(first) = problems.first() {
+        complain(&format!(
+            "{} of {} cases could not be put to the model; the first: {first}",
+            problems.len(),
+            cases.len()
+        ))?;
+    }
+    Ok(Outcome::from_success(problems.is_empty()))
+}
+
+/// Who is asked.
+enum Asked {
+    /// The embedded model, which takes any schema as it is.
+    Reflex(Reflex),
+    /// Any other, as a run would ask it.
+    Client {
+        model: Arc<dyn ModelClient>,
+        runtime: tokio::runtime::Runtime,
+    },
+}
+
+impl Asked {
+    fn new(command: &EvalSelect) -> anyhow::Result<Self> {
+        if command.model == ReflexModel::NAME {
+            return Ok(Self::Reflex(Reflex::new(Settings::default())));
+        }
+        let options = CrewOptions {
+            agent: None,
+            library: None,
+            mode: Mode::Exact,
+            model: None,
+            base_url: command.base_url.clone(),
+            dialect: command.dialect,
+            record: None,
+        };
+        Ok(Self::Client {
+            model: crew::model(&command.model, &options)?,
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?,
+        })
+    }
+
+    /// The first call it makes for a task, if it makes one.
+    fn call(&self, task: &str, tools: &[ToolView<'_>]) -> anyhow::Result<Option<MadeCall>> {
+        match self {
+            Self::Reflex(reflex) => Ok(reflex.choose(task, tools).map(|choice| MadeCall {
+                name: tools[choice.index].name.to_owned(),
+                arguments: choice.arguments,
+                confidence: Some(choice.confidence),
+            })),
+            Self::Client { model, runtime } => {
+                let request = request(task, tools)?;
+                let cancel = CancellationToken::new();
+                let answer = runtime.block_on(model.answer(&request, &cancel, &mut |_| {}))?;
+                let mut calls = answer.calls.into_iter();
+                let call = calls.find(|call| call.tool != FINISH);
+                Ok(call.map(|call| MadeCall {
+                    name: call.tool,
+                    arguments: arguments(call.arguments),
+                    confidence: call.confidence,
+                }))
+            }
+        }
+    }
+}
+
+fn arguments(given: RequestedArguments) -> Value {
+    match given {
+        RequestedArguments::Json(value) => value,
+        RequestedArguments::Text(text) => {
+            repair_json(&text).map_or(Value::Null, |(value, _)| value)
+        }
+    }
+}
+
+fn request(task: &str, tools: &[ToolView<'_>]) -> anyhow::Result<ModelRequest> {
+    let tools = tools.iter().map(|tool| {
+        let cannot = || format!("the tool `{}` cannot be declared", tool.name);
+        let parameters = parameters_from_schema(tool.input_schema).map_err(|errors| {
+            let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            anyhow::anyhow!("{}: {}", cannot(), told.join("; "))
+        })?;
+        let signature = Signature::new(parameters, Type::Text).with_context(cannot)?;
+        let name = ToolName::new(tool.name).with_context(cannot)?;
+        let description = NonEmptyText::or(tool.description, tool.name);
+        let tool = ToolSpecification::new(name, description, signature);
+        Ok(Arc::new(tool))
+    });
+    Ok(ModelRequest {
+        messages: vec![
+            ChatMessage::System {
+                content: INSTRUCTION.to_owned(),
+            },
+            ChatMessage::User {
+                content: task.to_owned(),
+            },
+        ],
+        tools: tools.collect::<anyhow::Result<_>>()?,
+    })
+}
+
+fn show(command: &EvalSelect, evaluation: &Evaluation, p50_ms: f64) -> anyhow::Result<()> {
+    if command.json {
+        let told = json!({
+            "model": command.model,
+            "n": evaluation.n,
+            "tool_accuracy": evaluation.tool_accuracy,
+            "call_accuracy": evaluation.call_accuracy,
+            "p50_ms": p50_ms,
+        });
+        put(&format!("{told}\n"))?;
+        return Ok(());
+    }
+    say(&format!("model          {}", command.model))?;
+    say(&format!("cases          {}", evaluation.n))?;
+    say(&format!(
+        "right tool     {:.1} %",
+        evaluation.tool_accuracy * 100.0
+    ))?;
+    say(&format!(
+        "right call     {:.1} %",
+        evaluation.call_accuracy * 100.0
+    ))?;
+    say(&format!("half within    {p50_ms:.2} ms"))?;
+    if evaluation.reliability.iter().any(|row| row.count > 0) {
+        say("\nstated confidence   calls   right")?;
+        for row in evaluation.reliability.iter().filter(|row| row.count > 0) {
+            say(&format!(
+                "{:.1} to {:.1}          {:>5}   {:>4.0} %",
+                row.from,
+                row.from + 0.1,
+                row.count,
+                row.right * 100.0
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_failures(path: &std::path::Path, evaluation: &Evaluation) -> anyhow::Result<()> {
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+    for failure in &evaluation.failures {
+        let told = json!({
+            "id": failure.id,
+            "class": failure.class.to_string(),
+            "detail": failure.detail,
+        });
+        writeln!(file, "{told}")?;
+    }
+    file.flush()?;
+    Ok(())
+}
