@@ -4,6 +4,7 @@
 //! does what the machine says is next; [`Durable`] is where it keeps what happened, so that another
 //! process can go on with it. No HTTP server, no user interface.
 
+mod choice;
 mod crew;
 mod driver;
 mod durable;
@@ -11,6 +12,7 @@ mod memory;
 mod progress;
 mod stored;
 
+pub use choice::{ModelChoice, NoModel, choose_model};
 pub use crew::{Crew, CrewError, Worker};
 pub use driver::{DriveError, Driver, NewTask, Stop};
 pub use durable::{Durable, DurableError, DurableFuture, Journal, TakenOver, now};

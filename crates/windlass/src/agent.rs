@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windlass_model::{HostedModel, HostedSettings, ModelClient, ModelError};
-use windlass_runtime::{CrewError, DriveError};
+use windlass_runtime::{CrewError, DriveError, NoModel};
 use windlass_spec::{AgentFile, AgentName, ErrorCategory, RunId};
 use windlass_tools::ToolLibrary;
 
@@ -15,15 +15,14 @@ use crate::work::Work;
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use windlass::{Agent, Message, ScriptedModel, builtin_library};
+/// use windlass::{Agent, Message, ReflexModel, builtin_library};
 ///
 /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello.gram");
-/// # let answers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello.answers.jsonl");
 /// let agent = Agent::from_file(file)?;
 /// let library = builtin_library("hello").ok_or("there is no such library")?;
 /// let done = agent
 ///     .run_with(&library, "Greet Ada.")
-///     .model(ScriptedModel::from_file(answers)?)
+///     .model(ReflexModel::new())
 ///     .after([Message::user("Hi!"), Message::assistant("Hello. Whom shall I greet?")])
 ///     .max_iterations(4)
 ///     .await?;
@@ -61,6 +60,9 @@ pub enum Error {
     /// The agent cannot be put to work.
     #[error(transparent)]
     Crew(#[from] CrewError),
+    /// Its model cannot be asked.
+    #[error(transparent)]
+    Model(#[from] NoModel),
     /// The journal cannot be opened.
     #[error(transparent)]
     Store(#[from] windlass_store::Error),

@@ -3,7 +3,7 @@
 //! Agents and their tools are declared as typed text, bound late to implementations, and run:
 //!
 //! ```
-//! use windlass::{Agent, ScriptedModel, ToolLibrary, tool};
+//! use windlass::{Agent, ReflexModel, ToolLibrary, tool};
 //!
 //! /// Returns a friendly greeting message for the given name
 //! #[tool(name = "sayHello")]
@@ -17,8 +17,8 @@
 //!     let library = ToolLibrary::new("mine").with(say_hello_tool()?);
 //!     let done = Agent::from_file("examples/hello.gram")?
 //!         .run_with(&library, "Greet Ada.")
-//!         // Without this line the agent asks the model its file declares.
-//!         .model(ScriptedModel::from_file("examples/hello.answers.jsonl")?)
+//!         // The embedded model, which needs no key. Without this line, the one the file declares.
+//!         .model(ReflexModel::new())
 //!         .await?;
 //!     assert_eq!(done.answer(), "Hello, Ada! Nice to meet you.");
 //!     Ok(())
@@ -37,8 +37,8 @@ pub use agent::{Agent, Error};
 pub use windlass_core::run::{Event, Run, RunEnd, Settings};
 pub use windlass_gram as gram;
 pub use windlass_model::{
-    Dialect, HostedModel, HostedSettings, ModelClient, ModelError, RecordingModel, ReplayModel,
-    ScriptedModel,
+    Dialect, HostedModel, HostedSettings, ModelClient, ModelError, RecordingModel, ReflexModel,
+    ReplayModel, ScriptedModel,
 };
 pub use windlass_runtime::{Crew, Driver, Durable, InMemory, NewTask, Stop, Stored, Worker};
 pub use windlass_spec as spec;

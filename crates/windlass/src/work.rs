@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use windlass_core::run::{Event, Run, RunEnd, Settings, Task};
 use windlass_model::{ModelClient, ModelEvent};
 use windlass_runtime::{
-    Crew, Driver, Durable, InMemory, NewTask, Progress, Stop, Stored, watch_nothing,
+    Crew, Driver, Durable, InMemory, NewTask, Progress, Stop, Stored, choose_model, watch_nothing,
 };
 use windlass_spec::{AgentResponse, Message, RunId};
 use windlass_tools::{BindingMode, ToolLibrary};
@@ -121,11 +121,10 @@ impl Work {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use windlass::{Agent, ScriptedModel, Update, builtin_library};
+    /// # use windlass::{Agent, ReflexModel, Update, builtin_library};
     /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello.gram");
-    /// # let answers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello.answers.jsonl");
     /// # let library = builtin_library("hello").ok_or("there is no such library")?;
-    /// # let model = ScriptedModel::from_file(answers)?;
+    /// # let model = ReflexModel::new();
     /// let work = Agent::from_file(file)?.run_with(&library, "Greet Ada.").model(model);
     /// let mut updates = work.stream();
     /// while let Some(update) = updates.next().await {
@@ -187,17 +186,16 @@ impl Work {
         if self.task.description.trim().is_empty() {
             return Err(Error::Task("the task is empty: say what to do".to_owned()));
         }
-        let model = |agent: &windlass_spec::Agent| match &self.model {
+        let (agents, lead) = (self.agent.file().agents(), self.agent.declaration());
+        let given = match &self.model {
+            Some(model) => Some(Arc::clone(model)),
+            None => choose_model(agents, lead, None)?.instead,
+        };
+        let model = |agent: &windlass_spec::Agent| match &given {
             Some(model) => Ok(Arc::clone(model)),
             None => declared_model(agent),
         };
-        let crew = Crew::assemble(
-            self.agent.file().agents(),
-            self.agent.declaration(),
-            &self.library,
-            self.mode,
-            &model,
-        )?;
+        let crew = Crew::assemble(agents, lead, &self.library, self.mode, &model)?;
         let durable: Arc<dyn Durable> = match &self.data {
             None => Arc::new(InMemory::default()),
             Some(directory) => Arc::new(Stored::open(directory)?),

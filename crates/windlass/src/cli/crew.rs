@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use windlass_core::run::Run;
 use windlass_model::{
     HostedModel, HostedSettings, ModelClient, ModelError, RecordingModel, ReflexModel, ReplayModel,
-    ScriptedModel, check_reach,
+    ScriptedModel,
 };
-use windlass_runtime::Crew;
-use windlass_spec::{Agent, AgentFile, AgentName, Model, RiskLevel};
+use windlass_runtime::{Crew, choose_model};
+use windlass_spec::{Agent, AgentFile, AgentName, Model};
 use windlass_tools::{BindingMode, ToolLibrary};
 
 use super::arguments::{CrewOptions, Mode};
@@ -130,62 +130,22 @@ fn assemble_agent(agents: &[Agent], agent: &Agent, options: &CrewOptions) -> any
     Ok(Crew::assemble(agents, agent, &library, mode, &model)?)
 }
 
-/// What is asked instead of the models the agents declare, if one of those cannot be: the embedded
-/// one, but only where no call can do harm. Says which model it is.
+/// What is asked instead of the models the agents declare, if one of those cannot be. Says which
+/// model it is.
 fn in_its_stead(
     agents: &[Agent],
     agent: &Agent,
     options: &CrewOptions,
 ) -> anyhow::Result<Option<Arc<dyn ModelClient>>> {
-    let reflex = || -> Arc<dyn ModelClient> { Arc::new(ReflexModel::new()) };
-    let workers = with_sub_agents(agents, agent);
-    let mut unreachable = None;
-    for worker in &workers {
-        if is_reflex(worker.model()) {
-            continue;
-        }
-        if let Err(why) = check_reach(worker.model(), options.base_url.as_deref()) {
-            unreachable = Some((worker.model(), why));
-            break;
-        }
-    }
-    let Some((model, why)) = unreachable else {
-        complain(&format!("model: {}", agent.model()))?;
-        let all_reflex = workers.iter().all(|worker| is_reflex(worker.model()));
-        return Ok(all_reflex.then(reflex));
-    };
-    let is_harmless = workers
-        .iter()
-        .flat_map(|worker| worker.tools())
-        .all(|tool| tool.attributes().risk == Some(RiskLevel::Reversible));
-    anyhow::ensure!(
-        is_harmless,
-        "the model `{model}` cannot be used: {why}\n\
-         hint: `--model reflex` asks the embedded model, which needs no key; it is not chosen by \
-         itself because some of the tools are not declared `risk: reversible`"
-    );
-    complain(&format!(
-        "model: reflex, the embedded one, because `{model}` cannot be used: {why}"
-    ))?;
-    Ok(Some(reflex()))
-}
-
-/// An agent and all those it may hand work to, directly or through each other.
-fn with_sub_agents<'a>(agents: &'a [Agent], lead: &'a Agent) -> Vec<&'a Agent> {
-    let mut found = vec![lead];
-    let mut next = 0;
-    while let Some(agent) = found.get(next).copied() {
-        next += 1;
-        for name in agent.agents() {
-            let named = agents.iter().find(|agent| agent.name() == name);
-            found.extend(named.filter(|named| !found.contains(named)));
-        }
-    }
-    found
-}
-
-fn is_reflex(model: &Model) -> bool {
-    model.id() == ReflexModel::NAME
+    let choice = choose_model(agents, agent, options.base_url.as_deref()).map_err(|error| {
+        anyhow::anyhow!(
+            "{error}\n\
+             hint: `--model reflex` asks the embedded model, which needs no key; it is not chosen by \
+             itself because some of the tools are not declared `risk: reversible`"
+        )
+    })?;
+    complain(&format!("model: {}", choice.told))?;
+    Ok(choice.instead)
 }
 
 fn choose_agent<'f>(
