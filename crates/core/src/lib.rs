@@ -7,3 +7,4 @@
 pub mod gate;
 pub mod model;
 pub mod run;
+pub mod risk;
