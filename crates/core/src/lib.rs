@@ -6,5 +6,5 @@
 
 pub mod gate;
 pub mod model;
-pub mod run;
 pub mod risk;
+pub mod run;

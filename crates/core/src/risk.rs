@@ -173,6 +173,19 @@ impl ToolRisk {
         &self.base
     }
 
+    /// The risk with the gravest operation that the schema lets a caller choose: what must be
+    /// expected of the tool while nobody knows the arguments.
+    #[must_use]
+    pub fn at_worst(&self) -> Assessment {
+        let mut assessment = self.base.clone();
+        if assessment.source != Source::Override {
+            for (_, evidence) in &self.shape.operations {
+                assessment.raise(evidence.clone());
+            }
+        }
+        assessment
+    }
+
     /// The risk of a call with these arguments.
     #[must_use]
     pub fn with_arguments(&self, arguments: &Map<String, Value>) -> Assessment {

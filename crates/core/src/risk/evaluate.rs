@@ -81,7 +81,7 @@ pub fn evaluate(rows: &[EvaluationRow]) -> EvaluationReport {
             schema: Some(&row.input_schema),
             ..KnownTool::default()
         });
-        let found = tool.base();
+        let found = tool.at_worst();
         let expected = row.expected.risk;
         confusion[expected as usize][found.level as usize] += 1;
         if found.level != expected {
@@ -91,7 +91,12 @@ pub fn evaluate(rows: &[EvaluationRow]) -> EvaluationReport {
                 expected,
                 found: found.level,
                 source: found.source,
-                what: found.evidence.iter().map(|e| e.what.as_str()).collect::<Vec<_>>().join("; "),
+                what: found
+                    .evidence
+                    .iter()
+                    .map(|e| e.what.as_str())
+                    .collect::<Vec<_>>()
+                    .join("; "),
             });
         }
     }
@@ -158,13 +163,27 @@ impl fmt::Display for EvaluationReport {
         writeln!(f, "dangerous    {}", self.dangerous)?;
         writeln!(f, "undercalled  {}", self.undercalled)?;
         writeln!(f)?;
-        writeln!(f, "{:24}{:>12}{:>12}{:>14}", "is \\ found", "reversible", "with delay", "irreversible")?;
+        writeln!(
+            f,
+            "{:24}{:>12}{:>12}{:>14}",
+            "is \\ found", "reversible", "with delay", "irreversible"
+        )?;
         for (level, found) in RiskLevel::ALL.into_iter().zip(self.confusion) {
             let [reversible, delay, irreversible] = found;
-            writeln!(f, "{:24}{reversible:>12}{delay:>12}{irreversible:>14}", level.as_str())?;
+            writeln!(
+                f,
+                "{:24}{reversible:>12}{delay:>12}{irreversible:>14}",
+                level.as_str()
+            )?;
         }
         for error in &self.errors {
-            let Misjudged { id, expected, found, what, .. } = error;
+            let Misjudged {
+                id,
+                expected,
+                found,
+                what,
+                ..
+            } = error;
             writeln!(f, "{id}: is {expected}, found {found} ({what})")?;
         }
         Ok(())

@@ -43,10 +43,12 @@ pub(super) enum Kind {
     SqlFinal,
     SqlChange,
     SqlHarmless,
+    Carrier,
+    Preposition,
 }
 
 /// The sections that list words of one kind, by their heading.
-const KINDS: [(&str, Kind); 15] = [
+const KINDS: [(&str, Kind); 17] = [
     ("read as thing", Kind::ReadAsThing),
     ("code", Kind::Code),
     ("question", Kind::Question),
@@ -62,6 +64,8 @@ const KINDS: [(&str, Kind); 15] = [
     ("sql final", Kind::SqlFinal),
     ("sql change", Kind::SqlChange),
     ("sql harmless", Kind::SqlHarmless),
+    ("carrier", Kind::Carrier),
+    ("preposition", Kind::Preposition),
 ];
 
 /// The sections that list verbs, by their heading.
@@ -80,7 +84,7 @@ const VERBS: [(&str, Deed, bool); 8] = [
 #[derive(Debug, Default)]
 pub(super) struct Lexicon {
     verbs: HashMap<&'static str, Verb>,
-    kinds: HashMap<&'static str, u16>,
+    kinds: HashMap<&'static str, u32>,
     irregular: HashMap<&'static str, &'static str>,
     /// Phrases and what they say is done, in the order in which they are tried.
     pub(super) phrases: Vec<(Vec<&'static str>, Deed)>,
@@ -104,7 +108,7 @@ impl Lexicon {
     pub(super) fn is(&self, word: &str, kind: Kind) -> bool {
         self.kinds
             .get(word)
-            .is_some_and(|kinds| kinds & (1 << kind as u16) != 0)
+            .is_some_and(|kinds| kinds & (1 << kind as u32) != 0)
     }
 
     /// Whether the table holds the word as it is.
@@ -148,7 +152,7 @@ impl Lexicon {
                 }
                 for &(_, kind) in KINDS.iter().filter(|(name, _)| *name == section) {
                     for word in words.clone() {
-                        *self.kinds.entry(word).or_default() |= 1 << kind as u16;
+                        *self.kinds.entry(word).or_default() |= 1 << kind as u32;
                     }
                 }
             }
@@ -186,7 +190,7 @@ mod tests {
             .collect();
         assert_eq!(found, known);
         for (name, kind) in KINDS {
-            let filled = LEXICON.kinds.values().any(|k| k & (1 << kind as u16) != 0);
+            let filled = LEXICON.kinds.values().any(|k| k & (1 << kind as u32) != 0);
             assert!(filled, "nothing is in [{name}]");
         }
     }

@@ -50,9 +50,11 @@ pub(super) fn read(name: &str, description: &str) -> Option<Reading> {
     })
 }
 
-/// What a name alone says: of an operation in an argument, a function in a query.
-pub(super) fn read_name(name: &str) -> Option<Reading> {
-    read_words(&words_of_name(name), &Description::default())
+/// The level of what a name alone says: of an operation in an argument, a function in a query, a
+/// word of a command.
+pub(super) fn read_operation(name: &str) -> Option<RiskLevel> {
+    let reading = read_words(&words_of_name(name), &Description::default())?;
+    Some(reading.level)
 }
 
 /// What the name of a flag says is done when it is set: `delete_source`, not `include_deleted`.
@@ -91,7 +93,13 @@ fn read_words(words: &[Word], description: &Description) -> Option<Reading> {
     let others = joined_verbs(head, words).map(|other| read_deed(other, words, description));
     // The first of the worst, so that the reason is the plainest one.
     others.fold(Some(by_head), |worst, other| {
-        worst.map(|worst| if other.level > worst.level { other } else { worst })
+        worst.map(|worst| {
+            if other.level > worst.level {
+                other
+            } else {
+                worst
+            }
+        })
     })
 }
 
@@ -120,9 +128,11 @@ fn head_of(words: &[Word]) -> Option<usize> {
         .first()
         .filter(|word| word.is_plain_verb() && word.form != Form::Participle)
         .map(|_| 0);
-    let maybe = words
-        .iter()
-        .position(|word| word.verb.is_some() && is_deed(word));
+    // After another word, `log` and `status` are what is looked at: `git_log`, not `log_expense`.
+    let maybe = words.iter().enumerate().position(|(place, word)| {
+        let thing = place > 0 && word.is(Kind::ReadNoun);
+        word.verb.is_some() && is_deed(word) && !thing
+    });
     let inflected = words.iter().position(|word| {
         word.is_plain_verb() && matches!(word.form, Form::Gerund | Form::Participle)
     });
@@ -154,10 +164,14 @@ fn read_deed(place: usize, words: &[Word], description: &Description) -> Reading
 
     let asks_only = any(Kind::Question).is_some() && description.is_harmless();
     if matches!(word.base.as_str(), "execute" | "exec" | "run") && asks_only {
-        let what = format!("the name says `{}`, the description that it only reads", word.text);
+        let what = format!(
+            "the name says `{}`, the description that it only reads",
+            word.text
+        );
         return Reading::new(RiskLevel::Reversible, what);
     }
     let hardened = words.iter().find(|word| word.is(Kind::Hardening));
+    let sends = matches!(word.base.as_str(), "send" | "submit" | "dispatch" | "start");
     let grave_object = match deed {
         Deed::Read if word.base == "format" => object(Kind::Disk),
         Deed::Read if word.base == "capture" => object(Kind::Money),
@@ -169,6 +183,7 @@ fn read_deed(place: usize, words: &[Word], description: &Description) -> Reading
         Deed::Change => object(Kind::FinalAsNoun)
             .or_else(|| object(Kind::Secret).filter(|_| changes_in_place(word)))
             .or_else(|| money_moved(word, rest))
+            .or_else(|| rest.last().filter(|word| word.is(Kind::Code) && sends))
             .or(hardened),
     };
     match grave_object {
@@ -186,12 +201,30 @@ fn changes_in_place(word: &Word) -> bool {
 fn money_moved<'w>(word: &Word, rest: &'w [Word]) -> Option<&'w Word> {
     let moves = matches!(
         word.base.as_str(),
-        "accept" | "approve" | "authorise" | "authorize" | "complete" | "confirm" | "initiate" | "issue" | "make"
-            | "process" | "schedule" | "send" | "submit"
+        "accept"
+            | "approve"
+            | "authorise"
+            | "authorize"
+            | "complete"
+            | "confirm"
+            | "initiate"
+            | "issue"
+            | "make"
+            | "place"
+            | "process"
+            | "schedule"
+            | "send"
+            | "submit"
     );
-    let creates = matches!(word.base.as_str(), "create" | "add" | "post" | "request" | "insert");
+    let creates = matches!(
+        word.base.as_str(),
+        "create" | "add" | "post" | "request" | "insert"
+    );
     let last = rest.last().filter(|_| creates);
-    let any = rest.iter().find(|word| word.is(Kind::Money)).filter(|_| moves);
+    let any = rest
+        .iter()
+        .find(|word| word.is(Kind::Money))
+        .filter(|_| moves);
     any.or(last.filter(|word| word.is(Kind::Money)))
 }
 
@@ -202,12 +235,16 @@ fn raised_by_description(reading: Reading, name: &[Word], description: &Descript
         // `Removes a label` is how taking something off is described, not that it is lost.
         let mild = word.base == "remove" && reading.level == RiskLevel::ReversibleWithDelay;
         let level = word.verb.map_or(reading.level, |verb| level_of(verb.deed));
-        word.is_plain_verb() && !said_already && !mild && level > reading.level
+        let carries = word.is(Kind::Carrier);
+        word.is_plain_verb() && !said_already && !mild && !carries && level > reading.level
     });
     match raise.and_then(|word| Some((word, word.verb?))) {
         Some((word, verb)) => Reading::new(
             level_of(verb.deed),
-            format!("{}; the description begins with `{}`", reading.what, word.text),
+            format!(
+                "{}; the description begins with `{}`",
+                reading.what, word.text
+            ),
         ),
         None => reading,
     }
@@ -259,13 +296,30 @@ impl Description {
             return Vec::new();
         };
         let mut deeds = vec![first];
-        let mut joined = true;
-        for word in &self.lead[skipped + 1..] {
+        // "Create, change or delete records" is a row of deeds from the beginning. Further on only
+        // `and` and `or` join deeds, for commas also join things.
+        let mut in_row = true;
+        let mut comma = false;
+        let mut joined = false;
+        let rest = &self.lead[skipped + 1..];
+        for (place, word) in rest.iter().enumerate() {
+            let deed = word.verb.is_some() && word.form == first.form;
+            let has_object = rest
+                .get(place + 1)
+                .is_some_and(|next| !next.is(Kind::Preposition));
             match word.text.as_str() {
-                "and" | "or" | "then" | "," => joined = true,
+                "and" | "or" | "then" => joined = true,
+                "," => comma = true,
                 text if text.ends_with("ly") || text == "also" => {}
-                _ if joined && word.verb.is_some() && word.form == first.form => deeds.push(word),
-                _ => joined = false,
+                _ => {
+                    let next_in_row = in_row && (comma || joined);
+                    if deed && (next_in_row || joined && has_object) {
+                        deeds.push(word);
+                    } else {
+                        in_row = false;
+                    }
+                    (comma, joined) = (false, false);
+                }
             }
         }
         deeds
@@ -308,9 +362,8 @@ impl Description {
         LEXICON.grave.iter().copied().find(|phrase| {
             self.place_of(phrase).is_some_and(|at| {
                 let next = self.text[at + phrase.len() + 1..].split(' ').nth(1);
-                let describes = next.is_some_and(|next| {
-                    Word::new(next.to_owned()).form == Form::Participle
-                });
+                let describes =
+                    next.is_some_and(|next| Word::new(next.to_owned()).form == Form::Participle);
                 !self.taken_back(at) && (level > RiskLevel::Reversible || !describes)
             })
         })
@@ -318,11 +371,15 @@ impl Description {
 
     /// Where a phrase stands in the text, as whole words.
     fn place_of(&self, phrase: &str) -> Option<usize> {
-        self.text.match_indices(phrase).map(|(at, _)| at).find(|&at| {
-            let before = self.text[..at].ends_with(' ');
-            let after = self.text[at + phrase.len()..].starts_with(' ');
-            before && after
-        }).map(|at| at - 1)
+        self.text
+            .match_indices(phrase)
+            .map(|(at, _)| at)
+            .find(|&at| {
+                let before = self.text[..at].ends_with(' ');
+                let after = self.text[at + phrase.len()..].starts_with(' ');
+                before && after
+            })
+            .map(|at| at - 1)
     }
 
     fn taken_back(&self, at: usize) -> bool {
@@ -345,9 +402,7 @@ fn lead_words(description: &str) -> Vec<Word> {
             words.push(Word::new(rest[..end].to_lowercase()));
         }
         let between = &rest[end..];
-        let next = between
-            .find(char::is_alphanumeric)
-            .unwrap_or(between.len());
+        let next = between.find(char::is_alphanumeric).unwrap_or(between.len());
         let gap = &between[..next];
         if gap.contains(['\n', ';']) || gap.contains(". ") || gap.contains(": ") {
             break;

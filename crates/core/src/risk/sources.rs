@@ -175,7 +175,10 @@ fn untrusted(annotations: Annotations) -> Option<Evidence> {
     let (level, what) = if annotations.destructive_hint == Some(true) {
         (RiskLevel::Irreversible, "it is annotated as destructive")
     } else if annotations.read_only_hint == Some(false) {
-        (RiskLevel::ReversibleWithDelay, "it is annotated as changing")
+        (
+            RiskLevel::ReversibleWithDelay,
+            "it is annotated as changing",
+        )
     } else {
         return None;
     };
@@ -188,7 +191,13 @@ pub(super) fn shown(text: &str) -> String {
     let mut shown: String = text
         .chars()
         .take(MAX_SHOWN)
-        .map(|c| if c.is_control() || windlass_spec::is_invisible(c) { '\u{fffd}' } else { c })
+        .map(|c| {
+            if c.is_control() || windlass_spec::is_invisible(c) {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
         .collect();
     if text.chars().nth(MAX_SHOWN).is_some() {
         shown.push('…');

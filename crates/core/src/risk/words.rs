@@ -2,7 +2,7 @@
 //! word `delete`. A word is known by its base form; how it was inflected is kept, because a
 //! participle (`list_deleted_items`) describes a thing where a base form (`delete_items`) is a deed.
 
-use super::lexicon::{Kind, LEXICON, Verb};
+use super::lexicon::{Deed, Kind, LEXICON, Verb};
 
 /// Names and keys are cut off here; no honest one is longer.
 const MAX_NAME: usize = 256;
@@ -34,7 +34,7 @@ pub(super) struct Word {
 impl Word {
     pub(super) fn new(text: String) -> Self {
         let (base, form) = reduce(&text);
-        let verb = LEXICON.verb(&base);
+        let verb = LEXICON.verb(&base).or_else(|| prefixed(&base));
         Self {
             text,
             base,
@@ -133,12 +133,26 @@ fn reduce(word: &str) -> (String, Form) {
             let mut letters = stem.chars().rev();
             let doubled = form != Form::WithS
                 && instead.is_empty()
-                && letters.next().is_some_and(|last| letters.next() == Some(last));
+                && letters
+                    .next()
+                    .is_some_and(|last| letters.next() == Some(last));
             let single = doubled.then(|| stem.char_indices().next_back()).flatten()?;
             known(&stem[..single.0], form)
         })
     });
     found.unwrap_or_else(|| (word.to_owned(), Form::Base))
+}
+
+/// What a verb says that another was made of: who unstars changes something, who resends sends.
+fn prefixed(word: &str) -> Option<Verb> {
+    let verb = |prefix| LEXICON.verb(word.strip_prefix(prefix)?);
+    let undone = verb("un")
+        .filter(|verb| verb.deed != Deed::Read)
+        .map(|verb| Verb {
+            deed: Deed::Change,
+            ..verb
+        });
+    undone.or_else(|| verb("re"))
 }
 
 fn known(word: &str, form: Form) -> Option<(String, Form)> {
