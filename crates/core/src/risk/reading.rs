@@ -123,6 +123,14 @@ fn head_of(words: &[Word]) -> Option<usize> {
     let plain = words
         .iter()
         .position(|word| word.is_plain_verb() && is_deed(word));
+    // In `run_query` the query is what is run.
+    let run = words
+        .iter()
+        .position(|word| word.verb.is_some_and(|verb| verb.deed == Deed::Run) && is_deed(word));
+    let plain = match (run, plain) {
+        (Some(run), Some(plain)) if run < plain && words[plain].is(Kind::Code) => Some(run),
+        _ => plain,
+    };
     // A name may also begin with `deletes` or `deleting`.
     let inflected_first = words
         .first()

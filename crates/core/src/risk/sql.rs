@@ -25,9 +25,9 @@ use super::url::Judged;
 /// Longer texts are not parsed.
 const MAX_BYTES: usize = 256 * 1024;
 /// Texts with more keywords and operators than this are not parsed.
-const MAX_OPERATORS: usize = 2000;
+const MAX_OPERATORS: usize = 1000;
 /// How deep the parser may nest.
-const MAX_DEPTH: usize = 40;
+const MAX_DEPTH: usize = 24;
 
 /// What a text of SQL does.
 pub(super) fn judge(text: &str) -> Judged {
@@ -179,6 +179,13 @@ fn judge_as(dialect: &dyn Dialect, text: &str) -> Reading {
     if tokens.iter().filter(|token| is_operator(token)).count() > MAX_OPERATORS {
         return Reading::TooMuch;
     }
+    if is_asking_pragma(&tokens) {
+        let judged = Judged::new(RiskLevel::Reversible, "the SQL only shows");
+        return Reading::Judged {
+            judged,
+            statements: 1,
+        };
+    }
     let statements = tokens
         .split(|token| *token == Token::SemiColon)
         .filter(|part| !part.is_empty())
@@ -195,6 +202,35 @@ fn judge_as(dialect: &dyn Dialect, text: &str) -> Reading {
         },
         Err(_) => Reading::NotParsed { statements },
     }
+}
+
+/// Whether this is a pragma of SQLite that asks, which the parser does not take in all its forms.
+fn is_asking_pragma(tokens: &[Token]) -> bool {
+    const ASKING: [&str; 9] = [
+        "collation_list",
+        "database_list",
+        "foreign_key_list",
+        "function_list",
+        "index_info",
+        "index_list",
+        "table_info",
+        "table_list",
+        "table_xinfo",
+    ];
+    let [Token::Word(pragma), Token::Word(name), rest @ ..] = tokens else {
+        return false;
+    };
+    let rest = rest.strip_suffix(&[Token::SemiColon]).unwrap_or(rest);
+    let value = |token: &Token| matches!(token, Token::Word(_) | Token::SingleQuotedString(_));
+    let complete = match rest {
+        [] => true,
+        [Token::LParen, of, Token::RParen] => value(of),
+        _ => false,
+    };
+    let asks = ASKING
+        .iter()
+        .any(|asking| name.value.eq_ignore_ascii_case(asking));
+    pragma.keyword == Keyword::PRAGMA && asks && complete
 }
 
 /// Whether a token may make the syntax tree deeper. Names, values, commas, dots and brackets do
@@ -291,8 +327,7 @@ fn judge_kind(statement: &Statement) -> (RiskLevel, &'static str) {
         | Statement::LISTEN { .. }
         | Statement::UNLISTEN { .. }
         | Statement::Print(_)
-        | Statement::Set(Set::SingleAssignment { scope: None, .. })
-        | Statement::Pragma { value: None, .. } => {
+        | Statement::Set(Set::SingleAssignment { scope: None, .. }) => {
             (Reversible, "the SQL concerns only its session")
         }
         Statement::Insert(insert) if insert.overwrite || insert.replace_into => {
@@ -342,6 +377,7 @@ fn judge_kind(statement: &Statement) -> (RiskLevel, &'static str) {
         | Statement::NOTIFY { .. }
         | Statement::Commit { .. }
         | Statement::Set(_)
+        | Statement::Pragma { .. }
         | Statement::Lock(_)
         | Statement::LockTables { .. }
         | Statement::UnlockTables => (ReversibleWithDelay, "the SQL changes something"),

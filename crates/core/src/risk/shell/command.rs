@@ -280,21 +280,21 @@ fn judge_git(rest: &[String]) -> Judged {
 
 fn judge_find(rest: &[String], inner: &mut Vec<String>) -> Judged {
     let mut worst = Judged::new(RiskLevel::Reversible, "`find` is run");
-    for (place, word) in rest.iter().enumerate() {
+    let mut words = rest;
+    while let Some((word, after)) = words.split_first() {
+        words = after;
         let found = match word.as_str() {
             "-delete" => Judged::new(RiskLevel::Irreversible, "`find -delete` deletes"),
             "-fprint" | "-fprintf" | "-fls" | "-fprint0" => {
                 Judged::new(RiskLevel::Irreversible, "`find` writes a file")
             }
             "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch" => {
-                let command: Vec<String> = rest[place + 1..]
-                    .iter()
-                    .take_while(|word| !matches!(word.as_str(), ";" | "+"))
-                    .cloned()
-                    .collect();
+                let end = after.iter().position(|word| word == ";" || word == "+");
+                let (command, after) = after.split_at(end.unwrap_or(after.len()));
+                words = after;
                 // One level is enough: `find` inside `find` may do anything.
                 match command.first().map(|word| name_of(word)) {
-                    Some(name) if name != "find" && name != "fd" => judge(&command, inner),
+                    Some(name) if name != "find" && name != "fd" => judge(command, inner),
                     _ => Judged::new(RiskLevel::Irreversible, "`find` runs something"),
                 }
             }
