@@ -196,8 +196,10 @@ impl<'w> Walk<'w> {
             Role::Recipients => self.recipients_in_text(name, text),
             Role::Sql | Role::Shell | Role::Url | Role::Other => {}
         }
-        let is_address = role == Role::Url || !text.contains(char::is_whitespace);
-        if let Some(judged) = is_address.then(|| url::judge(text)).flatten() {
+        // A text that only begins with an address is prose, unless it was asked for as an address.
+        if let Some(judged) = url::judge(text)
+            && (role == Role::Url || !text.trim().contains(char::is_whitespace))
+        {
             self.always.add(judged.level, || {
                 format!("`{}`: {}", shown(name), judged.what)
             });

@@ -90,17 +90,17 @@ fn read_words(words: &[Word], description: &Description) -> Option<Reading> {
         return Some(Reading::new(RiskLevel::Reversible, what));
     };
     let by_head = read_deed(head, words, description);
-    let others = joined_verbs(head, words).map(|other| read_deed(other, words, description));
     // The first of the worst, so that the reason is the plainest one.
-    others.fold(Some(by_head), |worst, other| {
-        worst.map(|worst| {
+    let worst = joined_verbs(head, words)
+        .map(|other| read_deed(other, words, description))
+        .fold(by_head, |worst, other| {
             if other.level > worst.level {
                 other
             } else {
                 worst
             }
-        })
-    })
+        });
+    Some(worst)
 }
 
 fn phrase_in(words: &[Word]) -> Option<(String, Deed)> {
