@@ -63,7 +63,7 @@ pub(super) fn judge_if_sql(text: &str) -> Option<Judged> {
         "do", "drop", "exec", "execute", "explain", "grant", "insert", "lock", "merge", "pragma",
         "replace", "revoke", "select", "truncate", "update", "vacuum", "with",
     ];
-    let start = text.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+    let start = text.trim_start_matches(|c: char| c.is_whitespace() || c == '(' || c == ';');
     let end = start
         .find(|c: char| !c.is_ascii_alphabetic())
         .unwrap_or(start.len());

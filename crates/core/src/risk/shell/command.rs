@@ -85,15 +85,27 @@ fn name_of(word: &str) -> String {
     }
 }
 
-/// How many words after a wrapper are its own.
+/// How many words after a wrapper are its own. An option with a value that is not listed here makes
+/// its value look like a command, an unknown one, which errs on the grave side.
 fn wrapper_words(name: &str, words: &[String]) -> usize {
-    const WITH_VALUE: [&str; 14] = [
-        "-u", "-g", "-n", "-c", "-I", "-P", "-L", "-d", "-s", "-k", "-C", "-h", "-p", "-E",
-    ];
+    let with_value: &[&str] = match name {
+        "sudo" | "doas" => &[
+            "-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T", "-U", "-r", "-t",
+        ],
+        "env" => &["-u", "-C"],
+        "nice" | "watch" => &["-n"],
+        "ionice" => &["-c", "-n"],
+        "timeout" => &["-k", "-s"],
+        "xargs" => &["-I", "-n", "-P", "-L", "-d", "-s", "-E", "-a"],
+        "time" => &["-f", "-o"],
+        "stdbuf" => &["-i", "-o", "-e"],
+        "exec" => &["-a"],
+        _ => &[],
+    };
     let mut own = 0;
     while let Some(word) = words.get(own).filter(|word| word.starts_with('-')) {
         own += 1;
-        if WITH_VALUE.contains(&word.as_str()) && name != "watch" {
+        if with_value.contains(&word.as_str()) {
             own += 1;
         }
     }
@@ -112,38 +124,38 @@ fn judge_command(name: &str, rest: &[String], inner: &mut Vec<String>) -> Judged
             "the command is known only when it runs",
         );
     }
+    if let Some(judged) = judge_options(name, rest) {
+        return judged;
+    }
+    let operands = || rest.iter().filter(|word| !word.starts_with('-'));
     match name {
         "git" => return judge_git(rest),
         "find" | "fd" => return judge_find(rest, inner),
         "curl" => return judge_curl(rest),
         "xargs" => return said(RiskLevel::Reversible, "nothing is run"),
-        "crontab" if has_flag(rest, 'r') => {
-            return said(RiskLevel::Irreversible, "`crontab -r` deletes");
-        }
-        "rsync" if rest.iter().any(|word| word.starts_with("--del")) => {
-            return said(RiskLevel::Irreversible, "`rsync --delete` deletes");
-        }
-        "sed" if has_flag(rest, 'i') || rest.iter().any(|word| word.starts_with("--in-place")) => {
-            return said(RiskLevel::ReversibleWithDelay, "`sed -i` edits files");
+        "sed" if !operands().next().is_some_and(|script| is_plain_sed(script)) => {
+            return said(
+                RiskLevel::Irreversible,
+                "the program of `sed` may run commands",
+            );
         }
         "awk"
             if rest
                 .iter()
                 .any(|word| word.contains("system") || word.contains(['>', '|'])) =>
         {
-            return said(
-                RiskLevel::Irreversible,
-                "the program of `awk` runs commands or writes",
-            );
+            let what = "the program of `awk` runs commands or writes";
+            return said(RiskLevel::Irreversible, what);
         }
-        "sort" if has_flag(rest, 'o') => {
-            return said(RiskLevel::ReversibleWithDelay, "`sort -o` writes");
+        "tee" if !has_flag(rest, 'a') && operands().any(|file| file != "/dev/null") => {
+            return said(RiskLevel::Irreversible, "`tee` overwrites a file");
+        }
+        "uniq" | "xxd" if operands().count() > 1 => {
+            return said(RiskLevel::Irreversible, "the output overwrites a file");
         }
         "mount" if !rest.is_empty() => return said(RiskLevel::Irreversible, "`mount` mounts"),
-        "ip" | "ifconfig" | "hostname" | "date"
-            if rest.len() > 1 || rest.iter().any(|w| w == "-s") =>
-        {
-            return said(RiskLevel::ReversibleWithDelay, "settings may be changed");
+        "ip" | "ifconfig" | "hostname" if rest.len() > 1 => {
+            return said(RiskLevel::Irreversible, "the network may be changed");
         }
         _ => {}
     }
@@ -207,6 +219,55 @@ fn judge_command(name: &str, rest: &[String], inner: &mut Vec<String>) -> Judged
     Judged::new(RiskLevel::Irreversible, what)
 }
 
+/// What an option makes of a command, by the table.
+fn judge_options(name: &str, rest: &[String]) -> Option<Judged> {
+    let given = |option: &str| match option
+        .strip_prefix('-')
+        .map(|o| o.chars().collect::<Vec<_>>())
+    {
+        Some(letters) if letters.len() == 1 => has_flag(rest, letters[0]),
+        _ => rest.iter().any(|word| word.starts_with(option)),
+    };
+    let found = |section: &str| {
+        let rows = TABLE.get(section).map_or(&[][..], Vec::as_slice);
+        rows.chunks_exact(2)
+            .find(|row| row[0] == name && given(row[1]))
+            .map(|row| format!("`{} {}` is run", row[0], row[1]))
+    };
+    if let Some(what) = found("options: final") {
+        return Some(Judged::new(RiskLevel::Irreversible, what));
+    }
+    let what = found("options: change")?;
+    Some(Judged::new(RiskLevel::ReversibleWithDelay, what))
+}
+
+/// Whether a program of `sed` only substitutes, prints, deletes lines or stops. Others may write
+/// files and run commands.
+fn is_plain_sed(script: &str) -> bool {
+    script.split([';', '\n']).map(str::trim).all(|part| {
+        let body = part.trim_start_matches(|c: char| c.is_ascii_digit() || ",$!~ ".contains(c));
+        let body = match body.strip_prefix('/') {
+            Some(rest) => rest.split_once('/').map_or("?", |(_, after)| after),
+            None => body,
+        };
+        let mut chars = body.chars();
+        match (chars.next(), chars.next()) {
+            (None, _) => true,
+            (Some('p' | 'd' | 'q' | '='), None) => true,
+            (Some('s'), Some(delimiter)) if !delimiter.is_alphanumeric() => {
+                let parts: Vec<&str> = body.splitn(5, delimiter).collect();
+                let plain_flags = |flags: &str| {
+                    flags
+                        .chars()
+                        .all(|c| "giIp".contains(c) || c.is_ascii_digit())
+                };
+                !body.contains('\\') && matches!(parts[..], [_, _, _, flags] if plain_flags(flags))
+            }
+            _ => false,
+        }
+    })
+}
+
 /// Whether a short flag is given, alone or among others: `-r`, `-rf`.
 fn has_flag(words: &[String], flag: char) -> bool {
     words.iter().any(|word| {
@@ -257,8 +318,21 @@ fn judge_git(rest: &[String]) -> Judged {
         "stash" => is(&["drop", "clear"]),
         "remote" | "worktree" | "submodule" => is(&["remove", "rm", "prune", "deinit", "foreach"]),
         "rebase" | "am" => is(&["-x", "--exec"]),
+        "bisect" => is(&["run"]),
         _ => false,
     };
+    // Options that name a program to run, and addresses that are one.
+    let runs = rest.iter().any(|word| {
+        let options = [
+            "--upload-pack",
+            "--receive-pack",
+            "--exec",
+            "--ext-diff",
+            "--open-files",
+        ];
+        word.starts_with("ext::") || options.iter().any(|option| word.starts_with(option))
+    });
+    let writes = rest.iter().any(|word| word.starts_with("--output"));
     let lists = match subcommand {
         "branch" | "tag" | "remote" => rest.iter().all(|word| word.starts_with('-')),
         "stash" => is(&["list", "show"]),
@@ -266,8 +340,10 @@ fn judge_git(rest: &[String]) -> Judged {
         "worktree" => is(&["list"]),
         _ => false,
     };
-    let level = if loses || is_in("git final", subcommand) {
+    let level = if loses || runs || is_in("git final", subcommand) {
         RiskLevel::Irreversible
+    } else if writes {
+        RiskLevel::ReversibleWithDelay
     } else if lists || is_in("git read", subcommand) {
         RiskLevel::Reversible
     } else if is_in("git change", subcommand) {

@@ -144,6 +144,7 @@ fn a_question_that_only_begins_like_sql_is_not_sql() {
     }
     let level = |text| judge_if_sql(text).map(|judged| judged.level);
     assert_eq!(level("DROP TABLE t"), Some(Irreversible));
+    assert_eq!(level(";DROP TABLE t"), Some(Irreversible));
     assert_eq!(level("  (select 1)"), Some(Reversible));
     assert_eq!(level("/* x */ delete from t"), Some(Irreversible));
     assert_eq!(
