@@ -3,6 +3,7 @@
 //! hold, or a line that cannot be read, may do anything.
 
 mod command;
+mod sed;
 mod split;
 
 use windlass_spec::RiskLevel;

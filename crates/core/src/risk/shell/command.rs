@@ -8,6 +8,7 @@ use windlass_spec::RiskLevel;
 use super::super::reading::read_operation;
 use super::super::sources::{of_http_method, shown};
 use super::super::url::Judged;
+use super::sed;
 
 /// The sections of the table, and the commands in each.
 static TABLE: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {
@@ -124,6 +125,10 @@ fn judge_command(name: &str, rest: &[String], inner: &mut Vec<String>) -> Judged
             "the command is known only when it runs",
         );
     }
+    if name == "sed" && !sed::is_plain(rest) {
+        let what = "the program of `sed` may run commands";
+        return said(RiskLevel::Irreversible, what);
+    }
     if let Some(judged) = judge_options(name, rest) {
         return judged;
     }
@@ -133,12 +138,6 @@ fn judge_command(name: &str, rest: &[String], inner: &mut Vec<String>) -> Judged
         "find" | "fd" => return judge_find(rest, inner),
         "curl" => return judge_curl(rest),
         "xargs" => return said(RiskLevel::Reversible, "nothing is run"),
-        "sed" if !operands().next().is_some_and(|script| is_plain_sed(script)) => {
-            return said(
-                RiskLevel::Irreversible,
-                "the program of `sed` may run commands",
-            );
-        }
         "awk"
             if rest
                 .iter()
@@ -239,33 +238,6 @@ fn judge_options(name: &str, rest: &[String]) -> Option<Judged> {
     }
     let what = found("options: change")?;
     Some(Judged::new(RiskLevel::ReversibleWithDelay, what))
-}
-
-/// Whether a program of `sed` only substitutes, prints, deletes lines or stops. Others may write
-/// files and run commands.
-fn is_plain_sed(script: &str) -> bool {
-    script.split([';', '\n']).map(str::trim).all(|part| {
-        let body = part.trim_start_matches(|c: char| c.is_ascii_digit() || ",$!~ ".contains(c));
-        let body = match body.strip_prefix('/') {
-            Some(rest) => rest.split_once('/').map_or("?", |(_, after)| after),
-            None => body,
-        };
-        let mut chars = body.chars();
-        match (chars.next(), chars.next()) {
-            (None, _) => true,
-            (Some('p' | 'd' | 'q' | '='), None) => true,
-            (Some('s'), Some(delimiter)) if !delimiter.is_alphanumeric() => {
-                let parts: Vec<&str> = body.splitn(5, delimiter).collect();
-                let plain_flags = |flags: &str| {
-                    flags
-                        .chars()
-                        .all(|c| "giIp".contains(c) || c.is_ascii_digit())
-                };
-                !body.contains('\\') && matches!(parts[..], [_, _, _, flags] if plain_flags(flags))
-            }
-            _ => false,
-        }
-    })
 }
 
 /// Whether a short flag is given, alone or among others: `-r`, `-rf`.
