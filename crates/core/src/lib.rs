@@ -1,9 +1,10 @@
 //! The pure heart of the runtime: what decides, without doing.
 //!
 //! [`run`] is the machine that takes a task through its turns, [`gate`] decides about calls,
-//! [`model`] is what both know of models. Everything here is a function of its inputs. No IO, no
+//! [`risk`] says how reversible a call is, [`model`] is what they know of models. Everything here is a function of its inputs. No IO, no
 //! clock, no randomness, no async runtime.
 
 pub mod gate;
 pub mod model;
+pub mod risk;
 pub mod run;

@@ -1,1 +1,2 @@
 mod permit;
+mod risk;

@@ -1,0 +1,244 @@
+//! How risky a call is, and why. Several sources may speak: the operator, the tool's specification,
+//! a server's annotations, the HTTP method, the words of name and description. The first of them in
+//! that order sets the base; the arguments and what an untrusted server says may only raise it.
+//! What nothing is known of is irreversible.
+//!
+//! [`ToolRisk`] holds what is known of a tool before any call; [`ToolRisk::with_arguments`] judges a
+//! call in microseconds. Everything here is a pure function of its inputs.
+
+mod arguments;
+mod evaluate;
+mod lexicon;
+mod reading;
+mod roles;
+mod shell;
+mod sources;
+mod sql;
+mod url;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use evaluate::{EvaluationReport, EvaluationRow, Misjudged, RowError, evaluate, read_rows};
+pub use sources::{Annotations, KnownTool, Trust};
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use windlass_spec::{Confidence, RiskLevel, ToolSpecification};
+
+use roles::Shape;
+
+/// Below this stated confidence a call that can be undone for a while needs approval.
+pub const DEFAULT_CONFIDENCE_THRESHOLD: f64 = 0.8;
+
+/// A finding about the risk of a tool or call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Who says so.
+    pub source: Source,
+    /// The level it speaks for.
+    pub level: RiskLevel,
+    /// What was seen, for people.
+    pub what: String,
+}
+
+impl Evidence {
+    fn new(source: Source, level: RiskLevel, what: impl Into<String>) -> Self {
+        let what = what.into();
+        Self {
+            source,
+            level,
+            what,
+        }
+    }
+}
+
+/// Who speaks about risk, in the order in which they are heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The operator's word about this tool. It is final.
+    Override,
+    /// The tool's own specification.
+    Declaration,
+    /// The annotations of a server the operator trusts.
+    TrustedAnnotations,
+    /// The method of the HTTP request the tool makes.
+    HttpMethod,
+    /// The words of the tool's name and description.
+    Words,
+    /// Nobody said anything.
+    Nothing,
+    /// The annotations of a server the operator does not trust. They only raise.
+    UntrustedAnnotations,
+    /// The arguments of the call. They only raise.
+    Arguments,
+    /// An argument that, by the specification, makes the call change nothing.
+    DryRun,
+}
+
+impl Source {
+    /// The word for it in records and messages.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Override => "override",
+            Self::Declaration => "declaration",
+            Self::TrustedAnnotations => "trusted_annotations",
+            Self::HttpMethod => "http_method",
+            Self::Words => "words",
+            Self::Nothing => "nothing",
+            Self::UntrustedAnnotations => "untrusted_annotations",
+            Self::Arguments => "arguments",
+            Self::DryRun => "dry_run",
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The risk of a tool or call with everything that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assessment {
+    /// How reversible it is.
+    pub level: RiskLevel,
+    /// Who spoke, in the order in which they were heard. The first set the base; sources after it
+    /// that may not raise are kept for the record.
+    pub evidence: Vec<Evidence>,
+    /// Who decided.
+    pub source: Source,
+}
+
+impl Assessment {
+    /// Adds a finding that may raise the level and never lowers it.
+    fn raise(&mut self, evidence: Evidence) {
+        if evidence.level > self.level {
+            self.level = evidence.level;
+            self.source = evidence.source;
+        }
+        self.evidence.push(evidence);
+    }
+}
+
+impl fmt::Display for Assessment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} by {}", self.level, self.source)?;
+        for Evidence {
+            source,
+            level,
+            what,
+        } in &self.evidence
+        {
+            write!(f, "; {source}: {level}, {what}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What is known of the risk of a tool before it is called. Made once a tool, used for every call.
+#[derive(Debug, Clone)]
+pub struct ToolRisk {
+    base: Assessment,
+    shape: Shape,
+    dry_run_argument: Option<String>,
+}
+
+impl ToolRisk {
+    /// The risk of a tool of which this is known.
+    #[must_use]
+    pub fn of(tool: &KnownTool<'_>) -> Self {
+        Self {
+            base: sources::base(tool),
+            shape: Shape::of(tool),
+            dry_run_argument: tool.dry_run_argument.map(str::to_owned),
+        }
+    }
+
+    /// The risk of a tool of which only its specification is known.
+    #[must_use]
+    pub fn of_specification(specification: &ToolSpecification) -> Self {
+        Self::of(&KnownTool::specified(specification))
+    }
+
+    /// The risk before anything is known of the arguments.
+    #[must_use]
+    pub fn base(&self) -> &Assessment {
+        &self.base
+    }
+
+    /// The risk with the gravest operation that the schema lets a caller choose: what must be
+    /// expected of the tool while nobody knows the arguments.
+    #[must_use]
+    pub fn at_worst(&self) -> Assessment {
+        let mut assessment = self.base.clone();
+        if assessment.source != Source::Override {
+            for (_, evidence) in &self.shape.operations {
+                assessment.raise(evidence.clone());
+            }
+        }
+        assessment
+    }
+
+    /// The risk of a call with these arguments.
+    #[must_use]
+    pub fn with_arguments(&self, arguments: &Map<String, Value>) -> Assessment {
+        let mut assessment = self.base.clone();
+        if assessment.source == Source::Override {
+            return assessment;
+        }
+        if let Some(name) = &self.dry_run_argument
+            && arguments.get(name) == Some(&Value::Bool(true))
+        {
+            let what = format!("`{name}` is set, so nothing is changed");
+            let evidence = Evidence::new(Source::DryRun, RiskLevel::Reversible, what);
+            assessment.level = evidence.level;
+            assessment.source = evidence.source;
+            assessment.evidence.push(evidence);
+            return assessment;
+        }
+        arguments::judge(arguments, &self.shape, &mut assessment);
+        assessment
+    }
+}
+
+/// The risk of one call. Where a tool is called often, make its [`ToolRisk`] once instead.
+#[must_use]
+pub fn assess(tool: &KnownTool<'_>, arguments: &Map<String, Value>) -> Assessment {
+    ToolRisk::of(tool).with_arguments(arguments)
+}
+
+/// The risk of calling a tool of which nothing but the name is known. Parameters that are no object
+/// fit no tool and say nothing.
+#[must_use]
+pub fn categorize_action_risk(tool: &str, parameters: &Value) -> RiskLevel {
+    let tool = ToolRisk::of(&KnownTool::named(tool));
+    match parameters {
+        Value::Object(arguments) => tool.with_arguments(arguments).level,
+        _ => tool.base().level,
+    }
+}
+
+/// Whether a person must approve a call of that risk at that confidence: always if it is
+/// irreversible, below [`DEFAULT_CONFIDENCE_THRESHOLD`] if it can be undone for a while, otherwise
+/// never. Confidence only ever adds scrutiny.
+#[must_use]
+pub fn requires_approval(risk: RiskLevel, confidence: Confidence) -> bool {
+    requires_approval_below(risk, confidence, DEFAULT_CONFIDENCE_THRESHOLD)
+}
+
+/// [`requires_approval`] with another threshold. A threshold that is not a number asks always.
+#[must_use]
+pub fn requires_approval_below(risk: RiskLevel, confidence: Confidence, threshold: f64) -> bool {
+    match risk {
+        RiskLevel::Reversible => false,
+        RiskLevel::ReversibleWithDelay => threshold.is_nan() || confidence.get() < threshold,
+        RiskLevel::Irreversible => true,
+    }
+}

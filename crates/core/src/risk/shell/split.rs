@@ -1,0 +1,211 @@
+//! A command line as a shell would take it apart: commands of words, what output goes where, and
+//! the lines inside the line (`$(...)`, backquotes). Here-documents are not understood; their lines
+//! count as commands, which errs on the grave side.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// The parts of a line.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) commands: Vec<Vec<String>>,
+    pub(super) redirects: Vec<Redirect>,
+    /// Lines that are run while this one is.
+    pub(super) inner: Vec<String>,
+}
+
+/// Output that goes to a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Redirect {
+    pub(super) appends: bool,
+    pub(super) target: String,
+}
+
+/// Takes a line apart; `None` if something in it does not end.
+pub(super) fn split(text: &str) -> Option<Line> {
+    let mut splitter = Splitter {
+        chars: text.chars().peekable(),
+        line: Line::default(),
+        command: Vec::new(),
+        word: None,
+        redirect: None,
+    };
+    splitter.run()?;
+    Some(splitter.line)
+}
+
+struct Splitter<'t> {
+    chars: Peekable<Chars<'t>>,
+    line: Line,
+    command: Vec<String>,
+    /// The word being read. An empty one was quoted.
+    word: Option<String>,
+    /// The next word is where output goes, and whether it is appended.
+    redirect: Option<bool>,
+}
+
+impl Splitter<'_> {
+    fn run(&mut self) -> Option<()> {
+        while let Some(c) = self.chars.next() {
+            match c {
+                '\n' | ';' | '|' | '(' | ')' => self.end_command(),
+                '&' if self.chars.peek() == Some(&'>') => {
+                    self.end_word();
+                }
+                '&' => self.end_command(),
+                '>' => self.output(),
+                '<' => {
+                    self.end_word();
+                    while self
+                        .chars
+                        .next_if(|c| matches!(c, '<' | '&' | '-'))
+                        .is_some()
+                    {}
+                    // The file that is read is no command and no argument worth judging.
+                }
+                '#' if self.word.is_none() => while self.chars.next_if(|&c| c != '\n').is_some() {},
+                '\\' => match self.chars.next() {
+                    Some('\n') => {}
+                    Some(c) => self.push(c),
+                    None => return None,
+                },
+                '\'' => {
+                    self.word.get_or_insert_default();
+                    loop {
+                        match self.chars.next()? {
+                            '\'' => break,
+                            c => self.push(c),
+                        }
+                    }
+                }
+                '"' => self.double_quoted()?,
+                '`' => self.backquoted()?,
+                '$' => self.dollar()?,
+                c if c.is_whitespace() => self.end_word(),
+                c => self.push(c),
+            }
+        }
+        self.end_command();
+        Some(())
+    }
+
+    fn push(&mut self, c: char) {
+        self.word.get_or_insert_default().push(c);
+    }
+
+    fn end_word(&mut self) {
+        let Some(word) = self.word.take() else { return };
+        match self.redirect.take() {
+            Some(appends) => self.line.redirects.push(Redirect {
+                appends,
+                target: word,
+            }),
+            None => self.command.push(word),
+        }
+    }
+
+    fn end_command(&mut self) {
+        self.end_word();
+        self.redirect = None;
+        if !self.command.is_empty() {
+            self.line.commands.push(std::mem::take(&mut self.command));
+        }
+    }
+
+    fn output(&mut self) {
+        // `2>`: the number before is which output, not a word.
+        let is_number = |word: &String| word.bytes().all(|b| b.is_ascii_digit());
+        if self.word.as_ref().is_some_and(is_number) {
+            self.word = None;
+        }
+        self.end_word();
+        let appends = self.chars.next_if_eq(&'>').is_some();
+        if self.chars.next_if_eq(&'&').is_some() {
+            // `>&2`: to where another output goes already.
+            let mut to_output = false;
+            while self
+                .chars
+                .next_if(|c| c.is_ascii_digit() || *c == '-')
+                .is_some()
+            {
+                to_output = true;
+            }
+            if to_output {
+                return;
+            }
+        }
+        self.chars.next_if_eq(&'|');
+        if self.chars.peek() == Some(&'(') {
+            return;
+        }
+        self.redirect = Some(appends);
+    }
+
+    fn double_quoted(&mut self) -> Option<()> {
+        self.word.get_or_insert_default();
+        loop {
+            match self.chars.next()? {
+                '"' => return Some(()),
+                '\\' => {
+                    let c = self.chars.next()?;
+                    self.push(c);
+                }
+                '`' => self.backquoted()?,
+                '$' => self.dollar()?,
+                c => self.push(c),
+            }
+        }
+    }
+
+    fn backquoted(&mut self) -> Option<()> {
+        let mut inner = String::new();
+        loop {
+            match self.chars.next()? {
+                '`' => break,
+                '\\' => inner.push(self.chars.next()?),
+                c => inner.push(c),
+            }
+        }
+        self.line.inner.push(inner);
+        self.push('$');
+        Some(())
+    }
+
+    /// What a dollar begins. Whatever it is, the word is not known before the line runs; a dollar in
+    /// it says so.
+    fn dollar(&mut self) -> Option<()> {
+        self.push('$');
+        if self.chars.next_if_eq(&'(').is_none() {
+            return Some(());
+        }
+        let mut inner = String::new();
+        let mut depth = 1;
+        let mut quote = None;
+        loop {
+            let c = self.chars.next()?;
+            match (c, quote) {
+                ('\\', None | Some('"')) => {
+                    inner.push(c);
+                    inner.push(self.chars.next()?);
+                    continue;
+                }
+                ('\'' | '"', None) => quote = Some(c),
+                (c, Some(open)) if c == open => quote = None,
+                ('(', None) => depth += 1,
+                (')', None) => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+            inner.push(c);
+        }
+        // `$((1 + 2))` computes and runs nothing.
+        let computes =
+            inner.starts_with('(') && inner.ends_with(')') && !inner.contains(['$', '`']);
+        if !computes {
+            self.line.inner.push(inner);
+        }
+        Some(())
+    }
+}
