@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use windlass_core::risk::ToolRisk;
 use windlass_model::{ModelClient, ReflexModel, check_reach};
 use windlass_spec::{Agent, Model, RiskLevel};
 
@@ -33,7 +34,7 @@ pub struct NoModel {
 /// Chooses for `lead` and all agents it may hand work to.
 ///
 /// # Errors
-/// If a model cannot be asked and some tool is not declared reversible.
+/// If a model cannot be asked and some tool is not known to be reversible.
 pub fn choose_model(
     agents: &[Agent],
     lead: &Agent,
@@ -56,7 +57,7 @@ pub fn choose_model(
         });
     };
     let mut tools = workers.iter().flat_map(|worker| worker.tools());
-    if tools.all(|tool| tool.attributes().risk == Some(RiskLevel::Reversible)) {
+    if tools.all(|tool| ToolRisk::of_specification(tool).at_worst().level == RiskLevel::Reversible) {
         let told = format!("reflex, the embedded one, because `{model}` cannot be used: {why}");
         return Ok(reflex(told));
     }

@@ -336,6 +336,19 @@ pub(crate) struct Eval {
 pub(crate) enum EvalCommand {
     /// Does it choose the right tool and fill its arguments?
     Select(EvalSelect),
+    /// Is it known how reversible tools are?
+    #[command(
+        after_help = "Each line of the data is an object {id, name, description, input_schema, expected: \
+                      {risk: reversible | reversible_with_delay | irreversible}}."
+    )]
+    Risk {
+        /// The labelled tools, one JSON object a line.
+        #[arg(long, value_name = "FILE")]
+        data: PathBuf,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]

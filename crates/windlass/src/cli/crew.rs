@@ -141,7 +141,7 @@ fn in_its_stead(
         anyhow::anyhow!(
             "{error}\n\
              hint: `--model reflex` asks the embedded model, which needs no key; it is not chosen by \
-             itself because some of the tools are not declared `risk: reversible`"
+             itself because not all tools are known to be reversible (`risk: reversible`)"
         )
     })?;
     complain(&format!("model: {}", choice.told))?;

@@ -1,6 +1,7 @@
 //! `windlass eval`: how well a model does, on data whose right answers are known.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,8 +24,26 @@ use super::live::bar;
 use super::terminal::{complain, put, say};
 
 pub(super) fn run(command: &Eval) -> anyhow::Result<Outcome> {
-    let EvalCommand::Select(command) = &command.command;
-    select(command)
+    match &command.command {
+        EvalCommand::Select(command) => select(command),
+        EvalCommand::Risk { data, json } => risk(data, *json),
+    }
+}
+
+fn risk(data: &Path, as_json: bool) -> anyhow::Result<Outcome> {
+    let place = data.display();
+    let text = std::fs::read_to_string(data)
+        .with_context(|| format!("the tools in `{place}` cannot be read"))?;
+    let rows = windlass_core::risk::read_rows(&text)
+        .with_context(|| format!("`{place}` is no file of labelled tools"))?;
+    anyhow::ensure!(!rows.is_empty(), "there are no tools in `{place}`");
+    let report = windlass_core::risk::evaluate(&rows);
+    if as_json {
+        put(&format!("{}\n", serde_json::to_string(&report)?))?;
+    } else {
+        say(&report.to_string())?;
+    }
+    Ok(Outcome::Done)
 }
 
 const INSTRUCTION: &str = "Do what is asked with one call of the tool that fits best.";
@@ -198,7 +217,7 @@ fn show(command: &EvalSelect, evaluation: &Evaluation, p50_ms: f64) -> anyhow::R
     Ok(())
 }
 
-fn write_failures(path: &std::path::Path, evaluation: &Evaluation) -> anyhow::Result<()> {
+fn write_failures(path: &Path, evaluation: &Evaluation) -> anyhow::Result<()> {
     let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
     for failure in &evaluation.failures {
         let told = json!({
