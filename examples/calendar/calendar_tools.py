@@ -2,7 +2,7 @@
 
 import json
 import sys
-from datetime import date, timedelta
+from datetime import datetime, timedelta
 
 # strftime("%A") would answer in the language of the environment.
 WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
@@ -10,7 +10,7 @@ WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 
 def read_date(text):
     try:
-        return date.fromisoformat(text)
+        return datetime.strptime(text, "%Y-%m-%d").date()
     except ValueError as error:
         sys.exit(f"not a date of the form YYYY-MM-DD: {text!r} ({error})")
 
@@ -38,4 +38,4 @@ def name_weekday(arguments):
 
 
 if __name__ == "__main__":
-    {"between": between, "shift": shift, "weekday": name_weekday}[sys.argv[1]](json.load(sys.stdin))
+    {"between": between, "shift": shift, "weekday": name_weekday}[sys.argv[1]](json.load(sys.stdin.buffer))

@@ -46,4 +46,4 @@ def list_orders(arguments):
 
 
 if __name__ == "__main__":
-    {"customer": find_customer, "orders": list_orders}[sys.argv[1]](json.load(sys.stdin))
+    {"customer": find_customer, "orders": list_orders}[sys.argv[1]](json.load(sys.stdin.buffer))

@@ -12,12 +12,17 @@ FOLDER = Path(__file__).with_name("notes")
 
 
 def all_notes():
-    """The notes by name. Links are left out: they could lead anywhere."""
+    """The text of each note by its name. Links are left out: they could lead anywhere."""
     return {
-        path.stem: path
+        path.stem: path.read_text(encoding="utf-8", errors="replace")
         for path in sorted(FOLDER.glob("*.txt"))
         if path.is_file() and not path.is_symlink()
     }
+
+
+def plain(name):
+    """A name without what people write now this way and now that."""
+    return name.strip().casefold().removesuffix(".txt").replace(" ", "-")
 
 
 def list_notes(arguments):
@@ -26,25 +31,26 @@ def list_notes(arguments):
 
 def read_note(arguments):
     notes = all_notes()
-    wanted = arguments["name"].strip().casefold().removesuffix(".txt").replace(" ", "-")
-    if wanted not in notes:
-        sys.exit(f"there is no note {arguments['name']!r}. There are: {', '.join(notes)}")
-    print(json.dumps(notes[wanted].read_text(encoding="utf-8").rstrip("\n")))
+    for name, text in notes.items():
+        if plain(name) == plain(arguments["note"]):
+            print(json.dumps(text.rstrip("\n")))
+            return
+    sys.exit(f"there is no note {arguments['note']!r}. There are: {', '.join(notes)}")
 
 
 def search_notes(arguments):
-    word = arguments["word"].strip().casefold()
+    word = arguments["query"].strip().casefold()
     if not word:
         sys.exit("the word to search for is empty")
     found = [
         f"{name}, line {number}: {line.strip()}"
-        for name, path in all_notes().items()
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        for name, text in all_notes().items()
+        for number, line in enumerate(text.splitlines(), start=1)
         if word in line.casefold()
     ]
-    print(json.dumps(found, ensure_ascii=False))
+    print(json.dumps("\n".join(found) or f"no note mentions {arguments['query']!r}"))
 
 
 if __name__ == "__main__":
     action = {"list": list_notes, "read": read_note, "search": search_notes}[sys.argv[1]]
-    action(json.load(sys.stdin))
+    action(json.load(sys.stdin.buffer))

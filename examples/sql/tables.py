@@ -13,7 +13,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 MOST_ROWS = 100
-READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
 
 
 def quoted(name):
@@ -29,9 +29,7 @@ def number_or_text(value):
     return value
 
 
-def authorize(action, first, second, database, trigger):
-    if action == sqlite3.SQLITE_FUNCTION and second.casefold() == "load_extension":
-        return sqlite3.SQLITE_DENY
+def authorize(action, *details):
     return sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY
 
 
@@ -64,7 +62,7 @@ def list_tables(database, arguments):
 def total_sales(database, arguments):
     row = database.execute(
         "SELECT region, sum(units) AS units, round(sum(units * price), 2) AS revenue"
-        " FROM sales JOIN products USING (product) WHERE region = ? GROUP BY region",
+        " FROM sales JOIN products USING (product) WHERE region = ? COLLATE NOCASE GROUP BY region",
         [arguments["region"]],
     ).fetchone()
     if row is None:
@@ -73,7 +71,13 @@ def total_sales(database, arguments):
 
 
 def run_query(database, arguments):
-    rows = database.execute(arguments["sql"]).fetchmany(MOST_ROWS + 1)
+    cursor = database.execute(arguments["sql"])
+    if cursor.description is None:
+        sys.exit("this is not a SELECT statement")
+    columns = [column[0] for column in cursor.description]
+    if len(set(columns)) < len(columns):
+        sys.exit("two columns of the result have the same name; rename one with AS")
+    rows = cursor.fetchmany(MOST_ROWS + 1)
     if len(rows) > MOST_ROWS:
         sys.exit(f"the query gives more than {MOST_ROWS} rows; add a LIMIT or count them")
     return [dict(row) for row in rows]
@@ -82,7 +86,9 @@ def run_query(database, arguments):
 if __name__ == "__main__":
     action = {"tables": list_tables, "total": total_sales, "query": run_query}[sys.argv[1]]
     try:
-        result = action(open_tables(), json.load(sys.stdin))
+        result = action(open_tables(), json.load(sys.stdin.buffer))
+        print(json.dumps(result, allow_nan=False))
     except (sqlite3.Error, sqlite3.Warning) as error:
-        sys.exit(f"the query was refused: {error}")
-    print(json.dumps(result, ensure_ascii=False))
+        sys.exit(f"the query was refused: {error} (one SELECT statement on the tables is allowed)")
+    except (TypeError, ValueError) as error:
+        sys.exit(f"the result has a value that is no number and no text: {error}")

@@ -7,10 +7,11 @@ is shown is rounded.
 
 import csv
 import json
-import math
 import sys
 from fractions import Fraction
 from pathlib import Path
+
+LARGEST = 10**12
 
 
 def read_table():
@@ -28,13 +29,13 @@ def find(table, name):
 
 
 def shown(number):
-    return f"{float(number):,.6g}" if abs(number) < 1_000_000 else f"{float(number):,.0f}"
+    return f"{float(number):,.6g}" if abs(number) < 100_000 else f"{float(number):,.0f}"
 
 
 def convert(table, arguments):
     value = arguments["value"]
-    if not math.isfinite(value):
-        sys.exit("the value must be a finite number")
+    if abs(value) > LARGEST:
+        sys.exit(f"the value is too large: at most {LARGEST:,} can be converted")
     source = find(table, arguments["from_unit"])
     target = find(table, arguments["to_unit"])
     if source["kind"] != target["kind"]:
@@ -55,4 +56,4 @@ def list_units(table, arguments):
 
 
 if __name__ == "__main__":
-    {"convert": convert, "list": list_units}[sys.argv[1]](read_table(), json.load(sys.stdin))
+    {"convert": convert, "list": list_units}[sys.argv[1]](read_table(), json.load(sys.stdin.buffer))

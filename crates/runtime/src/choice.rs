@@ -57,7 +57,8 @@ pub fn choose_model(
         });
     };
     let mut tools = workers.iter().flat_map(|worker| worker.tools());
-    if tools.all(|tool| ToolRisk::of_specification(tool).at_worst().level == RiskLevel::Reversible) {
+    if tools.all(|tool| ToolRisk::of_specification(tool).at_worst().level == RiskLevel::Reversible)
+    {
         let told = format!("reflex, the embedded one, because `{model}` cannot be used: {why}");
         return Ok(reflex(told));
     }

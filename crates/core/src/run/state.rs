@@ -507,7 +507,8 @@ impl Run {
         }
         if self.mistaken_turns >= self.settings.max_mistaken_turns {
             let message = format!(
-                "the model did nothing right in {} turns in a row",
+                "the model did nothing right in {} turns in a row; try another model, or `--dialect \
+                 structured`",
                 self.mistaken_turns
             );
             return Some(RunEnd::Failed {

@@ -1,2 +1,3 @@
+mod golden;
 mod permit;
 mod risk;

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use serde_json::json;
 use windlass_core::run::{Run, RunEnd, Task};
 use windlass_runtime::{Driver, NewTask, Progress, Watch};
-use windlass_spec::RunId;
+use windlass_spec::{ErrorCategory, RunId};
 
 use super::Outcome;
 use super::arguments::RunTask;
@@ -134,6 +134,11 @@ pub(super) fn exit_code(run: &Run) -> u8 {
 fn why_early(end: &RunEnd) -> anyhow::Result<Option<String>> {
     Ok(match end {
         RunEnd::Completed => None,
+        // Its guidance is about tools; of a model, the message says what to do.
+        RunEnd::Failed {
+            category: ErrorCategory::InvalidOutput,
+            message,
+        } => Some(format!("error: {message}")),
         RunEnd::Failed { category, message } => {
             Some(format!("error: {message}\nhint: {}", category.guidance()))
         }
