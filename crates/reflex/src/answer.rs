@@ -302,7 +302,10 @@ fn failed(situation: &Situation<'_>, tool: &str, failure: &str) -> ModelAnswer {
 fn observed(done: &[Done<'_>]) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for one in done.iter().filter(|one| one.tool != ASK_HUMAN) {
-        let text = observation::readable(one.observed);
+        let mut text = observation::readable(one.observed);
+        if text.trim().is_empty() {
+            text = format!("`{}` found nothing.", one.tool);
+        }
         if !texts.contains(&text) {
             texts.push(text);
         }

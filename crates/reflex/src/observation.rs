@@ -78,6 +78,17 @@ fn payload(value: &Value) -> &Value {
     }
 }
 
+/// How long an item of a list may be to stand in a row with others.
+const SHORT: usize = 40;
+
+/// Whether a value is a record without records or lists in it.
+fn is_flat(value: &Value) -> bool {
+    let is_plain = |field: &Value| !field.is_object() && !field.is_array();
+    value
+        .as_object()
+        .is_some_and(|fields| !fields.is_empty() && fields.values().all(is_plain))
+}
+
 fn told(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -86,7 +97,22 @@ fn told(value: &Value) -> String {
                 .iter()
                 .all(|item| !item.is_object() && !item.is_array()) =>
         {
-            items.iter().map(told).collect::<Vec<_>>().join(", ")
+            let items: Vec<String> = items.iter().map(told).collect();
+            // Short items read well in a row; sentences do not.
+            let is_short = |item: &String| item.len() <= SHORT && !item.contains(',');
+            let between = if items.iter().all(is_short) {
+                ", "
+            } else {
+                "\n"
+            };
+            items.join(between)
+        }
+        Value::Array(items) if items.iter().all(is_flat) => {
+            let rows: Vec<String> = items
+                .iter()
+                .map(|item| told(item).replace('\n', ", "))
+                .collect();
+            rows.join("\n")
         }
         Value::Object(fields)
             if fields.values().all(|field| !field.is_object()) && !fields.is_empty() =>
@@ -178,6 +204,17 @@ mod tests {
             "total price: 12\npaid: true"
         );
         assert_eq!(readable("[1,2]"), "1, 2");
+    }
+
+    #[test]
+    fn lists_read_well_in_a_row_or_line_by_line() {
+        assert_eq!(readable(r#"["a", "b"]"#), "a, b");
+        assert_eq!(readable(r#"["One, two.", "three"]"#), "One, two.\nthree");
+        assert_eq!(
+            readable(r#"[{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}]"#),
+            "id: 1, name: Ada\nid: 2, name: Bob"
+        );
+        assert_eq!(readable("[]"), "");
     }
 
     #[test]
