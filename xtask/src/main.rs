@@ -2,6 +2,7 @@
 
 mod llama;
 mod readme;
+mod start;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ cargo xtask COMMAND
   readme   only the last of these: every command shown in the README
   soak     the slow tests: 400,000 texts against the grammar of record, and
            property tests with many cases
-  bench    benchmarks: gram
+  bench    benchmarks: gram, loop (agent runs beside other runtimes), embed, start
   llama    starts the llama.cpp server of the tests, for use by hand
   deny     licences and advisories of the dependencies (needs cargo-deny)
 ";
@@ -32,6 +33,17 @@ fn main() -> ExitCode {
         ["readme"] => readme::run_commands(&root(), &target()),
         ["soak"] => soak(),
         ["bench"] | ["bench", "gram"] => bench("bench-gram"),
+        ["bench", "loop"] => bench("bench-loop"),
+        ["bench", "embed"] => run(cargo([
+            "run",
+            "--release",
+            "--package",
+            "windlass-embed",
+            "--example",
+            "measure",
+        ])),
+        ["bench", "start"] => run(cargo(["build", "--release", "--package", "windlass"]))
+            .and_then(|()| start::measure(&root(), &target())),
         ["llama"] => llama(),
         ["deny"] => run(cargo(["deny", "--workspace", "check"])),
         [] | ["help" | "--help" | "-h"] => {
