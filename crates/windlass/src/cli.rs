@@ -3,7 +3,9 @@
 mod arguments;
 mod batch;
 mod bind;
+mod chat;
 mod check;
+mod completions;
 mod crew;
 mod data;
 mod eval;
@@ -18,6 +20,7 @@ mod runs;
 mod schema;
 mod source;
 mod terminal;
+mod tools;
 mod trace;
 
 use std::process::ExitCode;
@@ -63,10 +66,13 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         Command::Schema(command) => schema::run(&command, &reporter),
         Command::Bind(command) => bind::run(&command, &reporter),
         Command::Run(command) => run::run(&command, &reporter),
+        Command::Chat(command) => chat::run(&command, &reporter),
         Command::Runs(command) => runs::run(&command),
         Command::Trace(command) => trace::run(&command),
+        Command::Tools(command) => tools::run(&command, &reporter),
         Command::Models(command) => models::run(&command),
         Command::Eval(command) => eval::run(&command),
+        Command::Completions(command) => completions::run(&command),
     }
 }
 

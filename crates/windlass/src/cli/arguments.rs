@@ -1,11 +1,17 @@
 //! What can be typed. Meaning is given to it in the commands' own files.
 
+mod tools;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use windlass_core::run::Settings;
 use windlass_model::Dialect;
+
+pub(crate) use tools::{
+    Argument, OneTool, Tools, ToolsCall, ToolsCommand, ToolsDescribe, ToolsList,
+};
 
 const EXIT_CODES: &str = "Exit code: 0 done, 1 failed or out of turns, 2 wrong usage, 3 denied, 4 a person is \
                           needed, 5 out of time, 6 rate limited, 130 interrupted.";
@@ -42,14 +48,20 @@ pub(crate) enum Command {
     Bind(Bind),
     /// Run an agent on a task and print its answer.
     Run(RunTask),
+    /// Talk with an agent, line by line.
+    Chat(Chat),
     /// Go on with runs that were stopped.
     Runs(Runs),
     /// See how runs came about.
     Trace(Trace),
+    /// See the tools of libraries, and call one by hand.
+    Tools(Tools),
     /// List the models that can be asked from here.
     Models(Models),
     /// Measure how well a model does, on labelled data.
     Eval(Eval),
+    /// Print a script that completes commands and options in a shell.
+    Completions(Completions),
 }
 
 #[derive(Debug, Args)]
@@ -246,6 +258,34 @@ impl Limits {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "What is typed is a task for the agent, with what was said before; a backslash at the end of \
+                  a line goes on in the next one. /help lists the commands. Answers go to standard output, \
+                  everything else to standard error.\n\n\
+                  Exit code: 0 when the conversation is over, 1 if it could not begin or go on, 2 for wrong \
+                  usage, 130 interrupted while waiting for input that is not typed."
+)]
+pub(crate) struct Chat {
+    /// The file that declares the agent.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Take up the latest conversation with this agent, or the one of this id.
+    #[arg(long, value_name = "ID", require_equals = true, num_args = 0..=1)]
+    pub(crate) resume: Option<Option<String>>,
+
+    #[command(flatten)]
+    pub(crate) crew: CrewOptions,
+
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+
+    /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Runs {
     #[command(subcommand)]
     pub(crate) command: RunsCommand,
@@ -386,4 +426,11 @@ pub(crate) struct EvalSelect {
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell.
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
 }

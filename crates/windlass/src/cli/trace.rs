@@ -89,7 +89,8 @@ fn as_json(run: &Run) -> Value {
     })
 }
 
-fn drawn(run: &Run) -> String {
+/// A run as a person reads it.
+pub(super) fn drawn(run: &Run) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "run {} of agent {}", run.id(), run.agent().name());
     for (step, turn) in run.steps().iter().zip(run.turns()) {

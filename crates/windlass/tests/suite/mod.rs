@@ -1,7 +1,11 @@
 mod bad_input;
 mod batches;
+mod chat;
 mod commands;
+mod completions;
 mod documentation;
 mod examples;
 mod program;
 mod runs;
+mod session;
+mod tools;

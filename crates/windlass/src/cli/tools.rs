@@ -1,0 +1,19 @@
+//! `windlass tools`: what is in libraries, what is known of one tool, and a call of it by hand.
+
+mod call;
+mod describe;
+mod known;
+mod list;
+mod typed;
+
+use super::Outcome;
+use super::arguments::{Tools, ToolsCommand};
+use super::report::Reporter;
+
+pub(super) fn run(command: &Tools, reporter: &Reporter) -> anyhow::Result<Outcome> {
+    match &command.command {
+        ToolsCommand::List(command) => list::run(command, reporter),
+        ToolsCommand::Describe(command) => describe::run(command, reporter),
+        ToolsCommand::Call(command) => call::run(command, reporter),
+    }
+}

@@ -1,0 +1,216 @@
+//! `windlass tools call`: one tool, called by hand. The call is a run like any other, with a gate and a
+//! journal, of an agent that has only this tool and whose model asks for exactly this call.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use windlass_core::model::{
+    ChatMessage, FINISH, ModelAnswer, ModelRequest, RequestedArguments, RequestedCall,
+};
+use windlass_core::run::{Entry, Run, RunEnd, Task};
+use windlass_model::{ModelClient, ScriptedModel};
+use windlass_runtime::{Crew, Driver, NewTask, Stop, now};
+use windlass_spec::{
+    Agent, AgentName, CallRecord, Effect, ErrorCategory, Failure, NonEmptyText, ToolResponse,
+    ToolSpecification,
+};
+use windlass_tools::BindingMode;
+
+use super::known::Known;
+use super::typed::arguments;
+use crate::cli::arguments::ToolsCall;
+use crate::cli::report::Reporter;
+use crate::cli::run::block_on;
+use crate::cli::terminal::{complain, put, say};
+use crate::cli::{Outcome, data};
+
+pub(super) fn run(command: &ToolsCall, reporter: &Reporter) -> anyhow::Result<Outcome> {
+    let Some(known) = Known::find(&command.tool, reporter)? else {
+        return Ok(Outcome::Failed);
+    };
+    let specification = known.specification().map_err(|why| {
+        anyhow::anyhow!(
+            "the tool `{}` cannot be called by hand: {why}\n\
+             hint: declare it in an agent file and name that with `--agent-file`",
+            known.tool.name()
+        )
+    })?;
+    let given = match &command.args {
+        Some(text) => RequestedArguments::Text(text.clone()),
+        None => RequestedArguments::Json(arguments(&command.arguments, specification.signature())?),
+    };
+    let crew = crew(&known, specification, given)?;
+    let stored = data::open(command.data.as_deref())?;
+    let new = NewTask {
+        task: Task {
+            description: format!("Call `{}` by hand.", known.tool.name()),
+            ..Task::default()
+        },
+        ..NewTask::default()
+    };
+    let run = block_on(call(Driver::new(crew, Arc::new(stored)), new))??;
+    show(&run, command.json)
+}
+
+/// Drives the run. Interrupted, it stops at once: there is one call, and it is to end.
+async fn call(driver: Driver, new: NewTask) -> anyhow::Result<Run> {
+    let stop = Stop::default();
+    let at_once = stop.at_once.clone();
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    tokio::spawn(async move {
+        interrupts.recv().await;
+        at_once.cancel();
+    });
+    Ok(driver.stopped_by(stop).start(new).await?)
+}
+
+/// An agent that has only this tool, with a model that asks for one call and then finishes with what
+/// came of it.
+fn crew(
+    known: &Known,
+    specification: Arc<ToolSpecification>,
+    given: RequestedArguments,
+) -> anyhow::Result<Crew> {
+    let instruction = NonEmptyText::new("Make the call that a person asks for.")?;
+    let agent = Agent::new(
+        AgentName::new("by_hand")?,
+        "by_hand/none".parse()?,
+        instruction,
+    )
+    .with_tool(Arc::clone(&specification))?;
+    let asked = ModelAnswer {
+        thought: Some("A person asks for this call.".to_owned()),
+        calls: vec![RequestedCall {
+            tool: specification.name().to_string(),
+            arguments: given,
+            // Whoever types a call means it.
+            confidence: Some(1.0),
+        }],
+        ..ModelAnswer::default()
+    };
+    let mut asked = Some(asked);
+    let script = ScriptedModel::function(move |request| {
+        Ok(asked.take().unwrap_or_else(|| finished(request)))
+    });
+    let model: Arc<dyn ModelClient> = Arc::new(script);
+    Ok(Crew::assemble(
+        std::slice::from_ref(&agent),
+        &agent,
+        &known.library,
+        BindingMode::Exact,
+        &|_| Ok(Arc::clone(&model)),
+    )?)
+}
+
+fn finished(request: &ModelRequest) -> ModelAnswer {
+    let observed = match request.messages.last() {
+        Some(ChatMessage::Tool { content, .. }) => content.trim(),
+        _ => "",
+    };
+    let answer = NonEmptyText::or(observed, "The tool returned nothing.");
+    let finish =
+        json!({"answer": answer, "reasoning": "This is what came of the call.", "confidence": 1});
+    ModelAnswer {
+        calls: vec![RequestedCall {
+            tool: FINISH.to_owned(),
+            arguments: RequestedArguments::Json(finish),
+            confidence: None,
+        }],
+        ..ModelAnswer::default()
+    }
+}
+
+/// Says what came of the call.
+fn show(run: &Run, as_json: bool) -> anyhow::Result<Outcome> {
+    let first = run.turns().first().and_then(|turn| turn.entries.first());
+    let code = match first {
+        Some(Entry::Call { record, .. }) => match record.outcome() {
+            Some(outcome) => {
+                let code = show_outcome(record, outcome, as_json)?;
+                if let (Err(failure), false) = (outcome, as_json) {
+                    complain(&format!("hint: {}", failure.category.guidance()))?;
+                }
+                code
+            }
+            None => show_early_end(run)?,
+        },
+        Some(Entry::Mistake { mistake, record }) => {
+            // Told to a person as it is told to a model: it says what would be right.
+            let failure = Failure::new(mistake.category(), Effect::None, mistake.to_string());
+            show_outcome(record, Err(&failure), as_json)?
+        }
+        Some(Entry::Finish) | None => show_early_end(run)?,
+    };
+    if !as_json {
+        complain(&format!(
+            "windlass trace show {} tells how it came about",
+            run.id()
+        ))?;
+    }
+    Ok(Outcome::Code(code))
+}
+
+fn show_outcome(
+    record: &CallRecord,
+    outcome: Result<&Value, &Failure>,
+    as_json: bool,
+) -> anyhow::Result<u8> {
+    if as_json {
+        let at = record.ended_at().unwrap_or_else(now);
+        let response = match outcome {
+            Ok(value) => ToolResponse::success(record.tool_name(), value.clone(), at),
+            Err(failure) => ToolResponse::error(record.tool_name(), failure.clone(), at),
+        };
+        put(&format!("{}\n", response.for_operator()))?;
+    }
+    match outcome {
+        Ok(value) => {
+            if !as_json {
+                show_result(value)?;
+            }
+            Ok(0)
+        }
+        Err(failure) => {
+            if !as_json {
+                complain(&format!("error: {}", failure.operator_message))?;
+            }
+            let end = match failure.category {
+                ErrorCategory::Cancelled => RunEnd::Cancelled,
+                category => RunEnd::Failed {
+                    category,
+                    message: String::new(),
+                },
+            };
+            Ok(end.exit_code())
+        }
+    }
+}
+
+/// A result goes to other programs as it is, and to a terminal made visible.
+fn show_result(value: &Value) -> anyhow::Result<()> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => format!("{other:#}"),
+    };
+    match std::io::stdout().is_terminal() {
+        true => say(&text)?,
+        false => put(&format!("{text}\n"))?,
+    }
+    Ok(())
+}
+
+/// There is no outcome: the run ended before the call did.
+fn show_early_end(run: &Run) -> anyhow::Result<u8> {
+    let end = run.end().context("the run was left without an end")?;
+    match end {
+        RunEnd::Failed { category, message } => {
+            complain(&format!("error: {message}\nhint: {}", category.guidance()))?;
+        }
+        RunEnd::WaitingForPerson => complain("the call waits for a person")?,
+        _ => complain("the call was not made")?,
+    }
+    Ok(end.exit_code())
+}

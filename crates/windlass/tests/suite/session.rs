@@ -1,0 +1,167 @@
+//! The program while it runs: what it prints is waited for, and it can be typed to and interrupted.
+
+use std::io::{Read, Write as _};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// Far longer than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running program.
+pub(super) struct Session {
+    child: Child,
+    input: Option<ChildStdin>,
+    printed: Receiver<Vec<u8>>,
+    text: String,
+    /// How much of the text was waited for already.
+    seen: usize,
+}
+
+impl Session {
+    pub(super) fn start(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, printed) = channel();
+        pass_on(child.stdout.take().unwrap(), sender.clone());
+        pass_on(child.stderr.take().unwrap(), sender);
+        Self {
+            input: child.stdin.take(),
+            child,
+            printed,
+            text: String::new(),
+            seen: 0,
+        }
+    }
+
+    /// The program at a terminal of its own, which `script` of util-linux gives it.
+    pub(super) fn at_a_terminal(command: &Command) -> Self {
+        let words: Vec<String> = std::iter::once(command.get_program())
+            .chain(command.get_args())
+            .map(|word| format!("'{}'", word.to_str().unwrap()))
+            .collect();
+        let mut script = Command::new("script");
+        script
+            .args(["-qec", &format!("exec {}", words.join(" ")), "/dev/null"])
+            .env("TERM", "xterm")
+            .env("SHELL", "/bin/sh");
+        if let Some(directory) = command.get_current_dir() {
+            script.current_dir(directory);
+        }
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => script.env(name, value),
+                None => script.env_remove(name),
+            };
+        }
+        Self::start(script)
+    }
+
+    /// Waits until this is printed, after what was waited for before.
+    pub(super) fn expect(&mut self, text: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(start) = self.text[self.seen..].find(text) {
+                self.seen += start + text.len();
+                return;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.printed.recv_timeout(left) {
+                Ok(bytes) => self.text += &String::from_utf8_lossy(&bytes),
+                Err(RecvTimeoutError::Timeout) => panic!("no `{text}` came:\n{}", self.text),
+                Err(RecvTimeoutError::Disconnected) => panic!("it ended:\n{}", self.text),
+            }
+        }
+    }
+
+    /// Waits for something that the program does elsewhere.
+    pub(super) fn wait_until(&mut self, is_done: impl Fn() -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !is_done() {
+            assert!(self.child.try_wait().unwrap().is_none(), "it ended");
+            assert!(Instant::now() < deadline, "it does not do it");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// The last whole line of what was waited for.
+    pub(super) fn last_line(&self) -> &str {
+        self.text[..self.seen]
+            .trim_end()
+            .lines()
+            .last()
+            .unwrap_or_default()
+    }
+
+    pub(super) fn send(&mut self, text: &str) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(text.as_bytes()).unwrap();
+        input.flush().unwrap();
+    }
+
+    /// As Ctrl-C does it.
+    pub(super) fn interrupt(&self) {
+        let id = self.child.id().to_string();
+        let told = Command::new("kill").args(["-INT", &id]).status().unwrap();
+        assert!(told.success());
+    }
+
+    /// Waits for its end and tells the exit code.
+    pub(super) fn end(mut self) -> i32 {
+        drop(self.input.take());
+        self.child.wait().unwrap().code().unwrap()
+    }
+
+    /// Interrupts it until it has ended, and tells the exit code. Its input stays open.
+    pub(super) fn interrupt_until_the_end(mut self) -> i32 {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code().unwrap();
+            }
+            self.interrupt();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("it does not end:\n{}", self.text);
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn pass_on(mut from: impl Read + Send + 'static, to: Sender<Vec<u8>>) {
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            if to.send(buffer[..count].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
+}
+
+/// What was told, with ids and times, which differ from run to run, taken out.
+pub(super) fn without_ids(told: &str) -> String {
+    let is_end = |c: char| !c.is_ascii_alphanumeric() && !"-:.".contains(c);
+    let words = told.split_inclusive(is_end);
+    words
+        .map(|word| {
+            let bare = word.trim_end_matches(is_end);
+            let is_id = bare.len() == 32 && bare.chars().all(|c| c.is_ascii_hexdigit());
+            let is_time = bare.ends_with('Z') && bare.contains("T") && bare.starts_with("20");
+            match (is_id, is_time) {
+                (true, _) => word.replace(bare, "ID"),
+                (_, true) => word.replace(bare, "TIME"),
+                _ => word.to_owned(),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,251 @@
+//! Tools from the command line: listed, described, called by hand.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use super::program::{Place, example};
+use super::session::{Session, without_ids};
+
+const LIBRARY: &str = r#"
+name = "tools"
+
+[tools.echo]
+description = "Gives back what it is given"
+signature = "(text: Text \"What to give back\", times: Int = 1, loud: Maybe Bool, tags: [Text] = [], home: Maybe {zip: Int}) --> IO Object"
+command = ["cat"]
+
+[tools.fail]
+description = "Never does what it should"
+signature = "() --> IO Text"
+command = ["sh", "-c", "echo it broke >&2; exit 3"]
+
+[tools.wait]
+description = "Waits until it is stopped"
+signature = "(file: Text) --> IO Text"
+command = ["sh", "-c", "touch started; exec sleep 1000"]
+"#;
+
+const AGENT: &str = r#"[a:Agent {instruction: "Echo.", model: "m"} |
+  [fail:Tool {description: "Never does what it should", risk: reversible, timeout_seconds: 5} | ()==>(::Text)]]
+[other:Tool {description: "Is implemented nowhere"} | ()==>(::Text)]"#;
+
+fn place() -> Place {
+    Place::new()
+        .with("tools.toml", LIBRARY)
+        .with("agent.gram", AGENT)
+        .with("newsroom.gram", example("newsroom.gram"))
+        .with("newsroom.toml", example("newsroom.toml"))
+}
+
+/// Runs commands one after another and tells all they printed.
+fn told(place: &Place, commands: &[&[&str]]) -> String {
+    let told = commands.iter().map(|arguments| {
+        let printed = place.run(arguments);
+        format!("$ windlass {}\n{printed}\n", arguments.join(" "))
+    });
+    without_ids(&told.collect::<String>())
+}
+
+#[test]
+fn tools_are_listed_with_what_they_take() {
+    assert_snapshot!(told(
+        &place(),
+        &[
+            &["tools", "list"],
+            &["tools", "list", "--json"],
+            &["tools", "list", "--library", "tools.toml"],
+            &[
+                "tools",
+                "list",
+                "--agent-file",
+                "agent.gram",
+                "--library",
+                "tools.toml"
+            ],
+            &["tools", "list", "--agent-file", "newsroom.gram"],
+            &["tools", "list", "--library", "helo"],
+            &["tools", "list", "--agent-file", "none.gram"],
+        ]
+    ));
+}
+
+#[test]
+fn a_tool_is_described() {
+    assert_snapshot!(told(
+        &place(),
+        &[
+            &["tools", "describe", "echo", "--library", "tools.toml"],
+            &[
+                "tools",
+                "describe",
+                "fail",
+                "--library",
+                "tools.toml",
+                "--agent-file",
+                "agent.gram",
+                "--json"
+            ],
+            &[
+                "tools",
+                "describe",
+                "publishArticle",
+                "--library",
+                "newsroom.toml",
+                "--agent-file",
+                "newsroom.gram"
+            ],
+        ]
+    ));
+}
+
+#[test]
+fn a_tool_that_is_not_there_is_explained() {
+    assert_snapshot!(told(
+        &place(),
+        &[
+            &["tools", "describe", "ecoh", "--library", "tools.toml"],
+            &[
+                "tools",
+                "describe",
+                "other",
+                "--library",
+                "tools.toml",
+                "--agent-file",
+                "agent.gram"
+            ],
+            &[
+                "tools",
+                "describe",
+                "echo",
+                "--library",
+                "tools.toml",
+                "--agent-file",
+                "agent.gram"
+            ],
+            &[
+                "tools",
+                "describe",
+                "searchArchive",
+                "--library",
+                "newsroom.toml",
+                "--agent-file",
+                "agent.gram"
+            ],
+            &["tools", "call", "sayHelo", "--library", "hello"],
+        ]
+    ));
+}
+
+#[test]
+fn a_call_prints_its_result() {
+    let place = place().with("text.txt", "from a file\n");
+    let call = ["tools", "call", "echo", "--library", "tools.toml"];
+    let typed = [
+        "text=@text.txt",
+        "times=2",
+        "loud=true",
+        "tags=a",
+        "tags=b",
+        "home={\"zip\": 1}",
+    ];
+    assert_snapshot!(told(
+        &place,
+        &[
+            &[
+                "tools",
+                "call",
+                "sayHello",
+                "--library",
+                "hello",
+                "name=Ada"
+            ],
+            &[&call[..], &typed].concat(),
+            &[
+                &call[..],
+                &["--args", "{\"text\": \"a\", \"tags\": [\"x\"]}", "--json"]
+            ]
+            .concat(),
+        ]
+    ));
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_refused_as_for_a_model() {
+    let call = ["tools", "call", "echo", "--library", "tools.toml"];
+    assert_snapshot!(told(
+        &place(),
+        &[
+            &[&call[..], &["times=x", "loud=maybe", "txt=a"]].concat(),
+            &[&call[..], &["--args", "{\"text\": 1, \"home\": {}}"]].concat(),
+            &[&call[..], &["--args", "{\"text\": "]].concat(),
+            &[&call[..], &["--args", "[]", "--json"]].concat(),
+            &[&call[..], &["text=@none.txt"]].concat(),
+            &[&call[..], &["text"]].concat(),
+            &[&call[..], &["text=a", "--args", "{}"]].concat(),
+        ]
+    ));
+}
+
+#[test]
+fn a_call_that_fails_says_why() {
+    let call = ["tools", "call", "fail", "--library", "tools.toml"];
+    assert_snapshot!(told(
+        &place(),
+        &[
+            &call,
+            &[&call[..], &["--agent-file", "agent.gram", "--json"]].concat(),
+        ]
+    ));
+}
+
+#[test]
+fn a_call_by_hand_passes_the_gate_and_is_in_the_journal() {
+    let place = place();
+    place.run(&[
+        "tools",
+        "call",
+        "sayHello",
+        "--library",
+        "hello",
+        "name=Ada",
+    ]);
+    let listed = place.run(&["trace", "list", "--json"]);
+    let line = listed.lines().find(|line| line.starts_with('{')).unwrap();
+    let run: Value = serde_json::from_str(line).unwrap();
+    let exported = place.run(&["trace", "export", run["run"].as_str().unwrap()]);
+    let events: Vec<Value> = exported
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter_map(|line: Value| line.get("event").cloned())
+        .collect();
+    let kinds: Vec<&str> = events
+        .iter()
+        .filter_map(|event| event["event"].as_str())
+        .collect();
+    let expected = [
+        "started",
+        "model_answered",
+        "decided",
+        "call_started",
+        "call_ended",
+        "model_answered",
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(events[2]["decision"]["verdict"], "allow");
+    assert_eq!(
+        events[4]["end"]["success"],
+        json!("Hello, Ada! Nice to meet you.")
+    );
+}
+
+#[test]
+fn an_interrupt_cancels_a_call() {
+    let place = place();
+    let call = ["tools", "call", "wait", "--library", "tools.toml", "file=x"];
+    let mut session = Session::start(place.command(&call));
+    session.wait_until(|| place.path("started").exists());
+    session.interrupt();
+    assert_eq!(session.end(), 130);
+    let listed = place.run(&["trace", "list"]);
+    assert!(listed.contains("cancelled"), "{listed}");
+}
