@@ -6,6 +6,7 @@ mod draft;
 pub(crate) mod endpoint;
 mod failure;
 mod names;
+mod patience;
 mod wire;
 
 use std::fmt;
@@ -23,6 +24,7 @@ use windlass_spec::Model;
 use self::draft::{Draft, Finished};
 use self::endpoint::{Endpoint, Protocol};
 use self::failure::Failure;
+use self::patience::Patience;
 use self::wire::{Piece, Wire};
 use crate::client::{ModelClient, ModelError, ModelEvent};
 use crate::dialect::Dialect;
@@ -199,10 +201,20 @@ impl HostedModel {
         };
         let mut draft = Draft::new(form, self.settings.longest_answer);
         let mut pieces = self.wire.ask(request, form, &self.settings).await?;
-        let mut limit = self.settings.first_byte_limit;
+        let HostedSettings {
+            first_byte_limit,
+            idle_limit,
+            ..
+        } = self.settings;
+        let mut patience = Patience::new(first_byte_limit, idle_limit);
         let mut has_begun = false;
         loop {
-            let Ok(piece) = timeout(limit, pieces.next()).await else {
+            let Some(piece) = patience.wait(pieces.next()).await else {
+                let limit = if has_begun {
+                    idle_limit
+                } else {
+                    first_byte_limit
+                };
                 return Err(self.too_slow(has_begun, limit));
             };
             let piece = match piece {
@@ -217,7 +229,7 @@ impl HostedModel {
                 None => return Err(pieces.cut()),
             };
             has_begun = true;
-            limit = self.settings.idle_limit;
+            patience.renew(idle_limit);
             match piece {
                 Piece::Alive => {}
                 Piece::Text(text) => draft.text(&text, &mut tell)?,

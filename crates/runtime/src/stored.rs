@@ -1,5 +1,5 @@
-//! Runs in the store. Only what must be safe from a crash waits for the disk, and no thread of the
-//! runtime waits with it.
+//! Runs in the store. Events are handed to the thread that writes; only what must be safe from a crash
+//! is waited for, and no thread of the runtime waits with it unless the disk cannot keep up.
 
 use std::env;
 use std::path::Path;
@@ -90,15 +90,15 @@ impl Durable for Stored {
         task_id: Option<String>,
         started: Event,
     ) -> DurableFuture<'_, (Event, Box<dyn Journal>)> {
-        let (store, who) = (Arc::clone(&self.store), self.who.clone());
-        waiting(move || {
-            let new = NewRun {
-                tenant: who.tenant,
-                principal: who.principal,
-                task_id,
-            };
-            let started = store.redacted(started)?.into_event();
-            let journal = store.start(new, &started, Durability::Relaxed)?;
+        let new = NewRun {
+            tenant: self.who.tenant.clone(),
+            principal: self.who.principal.clone(),
+            task_id,
+        };
+        Box::pin(async move {
+            let started = self.store.redacted(started)?.into_event();
+            // Nobody needs to wait: nothing that may have an effect starts before it is stored.
+            let journal = self.store.start(new, &started, Durability::Relaxed)?;
             let journal: Box<dyn Journal> = Box::new(StoredJournal(Arc::new(journal)));
             Ok((started, journal))
         })
@@ -132,28 +132,45 @@ impl Journal for StoredJournal {
         event: &'j RedactedEvent,
         durability: Durability,
     ) -> DurableFuture<'j, ()> {
-        let (sender, receiver) = oneshot::channel();
-        let (done, is_waited_for): (Option<windlass_store::Done>, bool) = match durability {
-            Durability::Relaxed => (None, false),
-            // The driver may be gone by then; the event is stored all the same.
-            Durability::Synced => (Some(Box::new(move |done| drop(sender.send(done)))), true),
-        };
-        let sent = self.0.append_redacted(event, done);
-        Box::pin(async move {
-            sent?;
-            if is_waited_for {
-                receiver
-                    .await
-                    .map_err(|_| DurableError(Error::Closed.to_string()))??;
+        if self.0.is_crowded() {
+            let (journal, event) = (Arc::clone(&self.0), event.clone());
+            return waiting(move || journal.append_redacted(&event, durability).map(drop));
+        }
+        match durability {
+            Durability::Relaxed => {
+                let sent = self.0.append_redacted(event, durability);
+                Box::pin(std::future::ready(
+                    sent.map(drop).map_err(DurableError::from),
+                ))
             }
-            Ok(())
-        })
+            Durability::Synced => {
+                let (tell, told) = oneshot::channel();
+                let sent = self.0.append_then(event, |done| drop(tell.send(done)));
+                stored(sent, told)
+            }
+        }
     }
 
     fn end<'j>(&'j mut self, end: &'j RunEnd) -> DurableFuture<'j, ()> {
-        let (journal, end) = (Arc::clone(&self.0), end.clone());
-        waiting(move || journal.end(&end))
+        if self.0.is_crowded() {
+            let (journal, end) = (Arc::clone(&self.0), end.clone());
+            return waiting(move || journal.end(&end));
+        }
+        let (tell, told) = oneshot::channel();
+        let sent = self.0.end_then(end, |done| drop(tell.send(done)));
+        stored(sent, told)
     }
+}
+
+/// Waits for what was sent to be stored.
+fn stored(
+    sent: Result<(), Error>,
+    told: oneshot::Receiver<Result<(), Error>>,
+) -> DurableFuture<'static, ()> {
+    Box::pin(async move {
+        sent?;
+        Ok(told.await.unwrap_or(Err(Error::Closed))?)
+    })
 }
 
 /// Does something that waits for the disk on a thread that may.

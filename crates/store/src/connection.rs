@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::Error;
@@ -55,6 +56,8 @@ pub(crate) fn connect_writer(path: &Path) -> Result<Connection, Error> {
     // What is purged must be gone from the file, not just from the tables.
     connection.pragma_update_and_check(None, "secure_delete", "ON", |_| Ok(()))?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_SIZE_LIMIT, |_| Ok(()))?;
+    // Otherwise statements are planned anew for every value they are given.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 

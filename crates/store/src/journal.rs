@@ -9,7 +9,7 @@ use windlass_spec::RunId;
 use crate::error::Error;
 use crate::lease::RunLease;
 use crate::redact::{RedactedEvent, Redactor};
-use crate::writer::{Health, Work, Writer};
+use crate::writer::{Done, Health, Work, Writer};
 
 /// Whether to wait for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +22,6 @@ pub enum Durability {
     Relaxed,
 }
 
-/// Told when something is on the disk, or why it is not.
-pub type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
-
 /// The journal of a run that is owned here. Dropping it waits for what is still on its way and gives
 /// the run up.
 pub struct RunJournal {
@@ -32,15 +29,9 @@ pub struct RunJournal {
     writer: Arc<Writer>,
     redactor: Arc<Redactor>,
     health: Arc<Health>,
-    /// Also held while an event is sent, so that events are sent in the order of their numbers.
-    progress: Mutex<Progress>,
-}
-
-#[derive(Clone, Copy)]
-struct Progress {
-    next: i64,
-    /// Whether something was sent that nobody waited for.
-    is_behind: bool,
+    /// The number of the next event. Held while one is sent, so that events are sent in the order of
+    /// their numbers.
+    next: Mutex<i64>,
 }
 
 impl std::fmt::Debug for RunJournal {
@@ -59,16 +50,12 @@ impl RunJournal {
         next: i64,
     ) -> Self {
         let health = Arc::new(Health::new(lease.run().clone()));
-        let progress = Mutex::new(Progress {
-            next,
-            is_behind: false,
-        });
         Self {
             lease,
             writer,
             redactor,
             health,
-            progress,
+            next: Mutex::new(next),
         }
     }
 
@@ -78,14 +65,6 @@ impl RunJournal {
         &self.lease
     }
 
-    /// An event without secrets, as [`RunJournal::append_redacted`] takes it.
-    ///
-    /// # Errors
-    /// If it would not be an event without the secret.
-    pub fn redacted(&self, event: Event) -> Result<RedactedEvent, Error> {
-        self.redactor.event(event)
-    }
-
     /// Appends an event and says which number it has. The first of a run is 1.
     ///
     /// # Errors
@@ -93,50 +72,80 @@ impl RunJournal {
     /// failed once stores nothing more, because an event without the ones before it means nothing;
     /// the run can be taken over again when the cause is gone.
     pub fn append(&self, event: &Event, durability: Durability) -> Result<u64, Error> {
-        let event = self.redacted(event.clone())?;
-        let seq = self.send(durability, |seq| self.insertion(&event, seq))?;
+        self.append_redacted(&self.redacted(event.clone())?, durability)
+    }
+
+    /// An event without secrets, as it is stored.
+    ///
+    /// # Errors
+    /// If it would not be an event without the secret.
+    pub fn redacted(&self, event: Event) -> Result<RedactedEvent, Error> {
+        self.redactor.event(event)
+    }
+
+    /// Appends an event from which the secrets were taken, as [`RunJournal::append`] does.
+    ///
+    /// # Errors
+    /// As [`RunJournal::append`].
+    pub fn append_redacted(
+        &self,
+        event: &RedactedEvent,
+        durability: Durability,
+    ) -> Result<u64, Error> {
+        let work = self.event_work(event);
+        let seq = match durability {
+            Durability::Relaxed => {
+                let sent = self.send(|seq| self.writer.send_and_forget(work(seq), &self.health));
+                sent.map(|(seq, ())| seq)?
+            }
+            Durability::Synced => {
+                let sent = self.send(|seq| self.writer.send(work(seq), Some(&self.health)));
+                sent?.1.wait()?
+            }
+        };
         u64::try_from(seq).map_err(|error| Error::unreadable("the number of an event", error))
     }
 
-    /// Appends an event and does not wait; `done` is told when it is on the disk, on a thread that
-    /// must not be held up. Without `done`, a failure shows with the next event.
+    /// Appends an event without waiting, for callers that must not: `done` is told when it is on the
+    /// disk, or why it is not. It is told on the thread that writes, so it must be quick.
     ///
     /// # Errors
-    /// If an earlier event could not be stored.
-    pub fn append_redacted(&self, event: &RedactedEvent, done: Option<Done>) -> Result<(), Error> {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        self.health.check()?;
-        let seq = progress.next;
-        let work = self.insertion(event, seq);
-        match done {
-            None => self.writer.send_and_forget(work, &self.health)?,
-            Some(done) => {
-                let reply = Box::new(|answer: Result<i64, Error>| done(answer.map(drop)));
-                self.writer.send_then(work, &self.health, reply)?;
-            }
-        }
-        *progress = Progress {
-            next: seq + 1,
-            is_behind: true,
-        };
-        Ok(())
+    /// If the event could not be sent. Then `done` is not told.
+    pub fn append_then(
+        &self,
+        event: &RedactedEvent,
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let work = self.event_work(event);
+        let done: Done = Box::new(|answer| done(answer.map(drop)));
+        let sent = self.send(|seq| self.writer.send_then(work(seq), &self.health, done));
+        sent.map(drop)
     }
 
-    fn insertion(&self, event: &RedactedEvent, seq: i64) -> Work {
+    /// Whether the disk is so far behind that sending an event may have to wait for room.
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.writer.is_crowded()
+    }
+
+    /// What stores an event under a number.
+    fn event_work(&self, event: &RedactedEvent) -> impl FnOnce(i64) -> Work + use<> {
         let payload = event.payload().to_owned();
         let at = event.event().at().as_microseconds();
         let (run, epoch) = (self.lease.run().clone(), self.lease.epoch());
-        Box::new(move |connection| {
-            let row = Row {
-                run: &run,
-                epoch,
-                seq,
-                at,
-                payload: &payload,
-            };
-            insert(connection, &row)?;
-            Ok(seq)
-        })
+        move |seq| -> Work {
+            Box::new(move |connection| {
+                let row = Row {
+                    run: &run,
+                    epoch,
+                    seq,
+                    at,
+                    payload: &payload,
+                };
+                insert(connection, &row)?;
+                Ok(seq)
+            })
+        }
     }
 
     /// Waits until everything appended so far is on the disk.
@@ -144,10 +153,7 @@ impl RunJournal {
     /// # Errors
     /// If something of it could not be stored.
     pub fn sync(&self) -> Result<(), Error> {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         let pending = self.writer.send(Box::new(|_| Ok(0)), Some(&self.health))?;
-        progress.is_behind = false;
-        drop(progress);
         pending.wait().map(drop)
     }
 
@@ -157,14 +163,40 @@ impl RunJournal {
     /// # Errors
     /// If it could not be stored.
     pub fn end(&self, end: &RunEnd) -> Result<(), Error> {
+        let work = self.end_work(end)?;
+        self.writer.send(work, Some(&self.health))?.wait()?;
+        if is_final(end) {
+            self.lease.remove_file();
+        }
+        Ok(())
+    }
+
+    /// Notes that the run ended, as [`RunJournal::end`] does, without waiting: `done` is told when it
+    /// is on the disk, or why it is not, on the thread that writes.
+    ///
+    /// # Errors
+    /// If it could not be sent. Then `done` is not told.
+    pub fn end_then(
+        &self,
+        end: &RunEnd,
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let work = self.end_work(end)?;
+        let file = is_final(end).then(|| self.lease.file());
+        let done: Done = Box::new(|answer| {
+            if let (Ok(_), Some(file)) = (&answer, file) {
+                file.remove();
+            }
+            done(answer.map(drop));
+        });
+        self.writer.send_then(work, &self.health, done)
+    }
+
+    fn end_work(&self, end: &RunEnd) -> Result<Work, Error> {
         let text = self.redactor.json(end, &["end"])?;
-        let state = if *end == RunEnd::WaitingForPerson {
-            "waiting"
-        } else {
-            "ended"
-        };
+        let state = if is_final(end) { "ended" } else { "waiting" };
         let (run, epoch) = (self.lease.run().clone(), self.lease.epoch());
-        let work: Work = Box::new(move |connection| {
+        Ok(Box::new(move |connection| {
             let mut update = connection.prepare_cached(
                 r#"UPDATE runs SET "end" = ?1, state = ?2,
                        ended_at = max(started_at, (SELECT max(at) FROM events WHERE run = ?3))
@@ -174,61 +206,46 @@ impl RunJournal {
                 0 => Err(why_refused(connection, &run, epoch)?),
                 _ => Ok(0),
             }
-        });
-        self.writer.send(work, Some(&self.health))?.wait()?;
-        // What came before it is on the disk with it.
-        self.progress
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_behind = false;
-        if state == "ended" {
-            self.lease.remove_file();
-        }
-        Ok(())
+        }))
     }
 
     /// Stores the run itself with its first event.
     pub(crate) fn begin(&self, durability: Durability, work: Work) -> Result<(), Error> {
-        self.send(durability, |_| work).map(drop)
-    }
-
-    /// Sends what `work` makes of the next number.
-    fn send(&self, durability: Durability, work: impl FnOnce(i64) -> Work) -> Result<i64, Error> {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        self.health.check()?;
-        let seq = progress.next;
         match durability {
-            Durability::Relaxed => {
-                self.writer.send_and_forget(work(seq), &self.health)?;
-                *progress = Progress {
-                    next: seq + 1,
-                    is_behind: true,
-                };
-                Ok(seq)
-            }
+            Durability::Relaxed => self.writer.send_and_forget(work, &self.health),
             Durability::Synced => {
-                let pending = self.writer.send(work(seq), Some(&self.health))?;
-                *progress = Progress {
-                    next: seq + 1,
-                    is_behind: false,
-                };
-                drop(progress);
-                pending.wait()
+                let pending = self.writer.send(work, Some(&self.health))?;
+                pending.wait().map(drop)
             }
         }
     }
+
+    /// Stores the run itself with its first event, and has `done` told.
+    pub(crate) fn begin_then(&self, work: Work, done: Done) -> Result<(), Error> {
+        self.writer.send_then(work, &self.health, done)
+    }
+
+    /// Sends with the next number, which is used up if it could be sent.
+    fn send<T>(&self, send: impl FnOnce(i64) -> Result<T, Error>) -> Result<(i64, T), Error> {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        self.health.check()?;
+        let seq = *next;
+        let sent = send(seq)?;
+        *next = seq + 1;
+        Ok((seq, sent))
+    }
+}
+
+/// Whether a run that ended so can never go on.
+fn is_final(end: &RunEnd) -> bool {
+    *end != RunEnd::WaitingForPerson
 }
 
 impl Drop for RunJournal {
     /// Others may have the run only when all that was acknowledged is stored: what comes after them
     /// would be refused.
     fn drop(&mut self) {
-        let is_behind = self
-            .progress
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_behind;
-        if is_behind {
+        if self.health.is_behind() {
             let _ = self.sync();
         }
     }

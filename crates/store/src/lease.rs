@@ -57,6 +57,20 @@ impl RunLease {
     /// Removes the lock file. Only for runs that can have no further owner: otherwise one who opened
     /// the file before and one who makes it anew would both get a lock.
     pub(crate) fn remove_file(&self) {
-        let _ = std::fs::remove_file(&self.path);
+        self.file().remove();
+    }
+
+    /// The lock file, to be removed later, under the same condition.
+    pub(crate) fn file(&self) -> LockFile {
+        LockFile(self.path.clone())
+    }
+}
+
+/// The lock file of a run.
+pub(crate) struct LockFile(PathBuf);
+
+impl LockFile {
+    pub(crate) fn remove(self) {
+        let _ = std::fs::remove_file(self.0);
     }
 }

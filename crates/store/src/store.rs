@@ -101,27 +101,63 @@ impl Store {
         started: &Event,
         durability: Durability,
     ) -> Result<RunJournal, Error> {
-        let started = self.redactor.event(started.clone())?;
+        if durability == Durability::Relaxed {
+            self.check_new(started)?;
+        }
+        let (journal, work) = self.new_journal(new, started)?;
+        journal.begin(durability, work)?;
+        Ok(journal)
+    }
+
+    /// Starts the journal of a run without waiting, for callers that must not: `done` is told when
+    /// the run is on the disk, or why it is not, on the thread that writes.
+    ///
+    /// # Errors
+    /// If the event does not start a run or could not be sent. Then `done` is not told.
+    pub fn start_then(
+        &self,
+        new: NewRun,
+        started: &Event,
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) -> Result<RunJournal, Error> {
+        let (journal, work) = self.new_journal(new, started)?;
+        journal.begin_then(work, Box::new(|answer| done(answer.map(drop))))?;
+        Ok(journal)
+    }
+
+    /// Asked first for the sake of starts nobody waits for; the table itself has the last word.
+    fn check_new(&self, started: &Event) -> Result<(), Error> {
+        let Event::Started { run, .. } = started else {
+            return Err(Error::NotStarted);
+        };
+        let standing = self
+            .readers
+            .read(|connection| read::standing(connection, run))?;
+        match standing {
+            None => Ok(()),
+            Some(_) => Err(Error::RunExists(run.clone())),
+        }
+    }
+
+    /// The journal of a run, and what stores the run with its first event.
+    fn new_journal(&self, new: NewRun, started: &Event) -> Result<(RunJournal, Work), Error> {
+        let redacted = self.redactor.event(started.clone())?;
+        let started = redacted.event();
+        let payload = redacted.payload().to_owned();
         let Event::Started {
             run,
             agent,
             task,
             at,
             ..
-        } = started.event()
+        } = started
         else {
             return Err(Error::NotStarted);
         };
-        // Asked first for the sake of starts nobody waits for; the table itself has the last word.
-        if self
-            .readers
-            .read(|connection| read::standing(connection, run))?
-            .is_some()
-        {
-            return Err(Error::RunExists(run.clone()));
-        }
-        let lease = RunLease::take(&self.locks, run, FIRST_EPOCH)?;
-        let payload = started.payload().to_owned();
+        let lease = RunLease::take(&self.locks, run, FIRST_EPOCH).or_else(|error| {
+            // A run that has an owner exists, which tells more.
+            self.check_new(started).and(Err(error))
+        })?;
         let excerpt: String = task.description.chars().take(TASK_EXCERPT).collect();
         let task_id = new.task_id.map(|id| self.redactor.text(&id));
         let (run, agent, at) = (run.clone(), agent.name().to_string(), at.as_microseconds());
@@ -153,9 +189,8 @@ impl Store {
             insert(connection, &row)?;
             Ok(1)
         });
-        let journal = self.journal(lease, 1);
-        journal.begin(durability, work)?;
-        Ok(journal)
+        // The first number is the first event's.
+        Ok((self.journal(lease, 2), work))
     }
 
     /// Takes a run over whose owner is gone, or that waited for a person, to go on with it.

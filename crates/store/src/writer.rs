@@ -1,7 +1,8 @@
 //! The one thread that writes. Whatever waits when a commit ends goes into the next one, so that many
 //! runs share one wait for the disk. Requests are done in the order in which they were sent.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
@@ -9,23 +10,23 @@ use rusqlite::Connection;
 use windlass_spec::RunId;
 
 use crate::error::Error;
-
-/// How many requests may wait. Whoever sends more waits too, so that a slow disk cannot fill memory.
-const MAX_WAITING: usize = 1024;
+use crate::queue::Queue;
 
 /// Something to do inside a transaction. It may be done a second time if the first was rolled back.
 pub(crate) type Work = Box<dyn FnMut(&Connection) -> Result<i64, Error> + Send>;
 
-type Answer = Result<i64, Error>;
+pub(crate) type Answer = Result<i64, Error>;
 
-/// Told what came of something. It is called on the writing thread and must not wait.
-pub(crate) type Reply = Box<dyn FnOnce(Answer) + Send>;
+/// Told the answer, on the thread that writes, so it must be quick.
+pub(crate) type Done = Box<dyn FnOnce(Answer) + Send>;
 
 /// Whether everything a journal was given has been stored so far. Events that are not waited for
 /// fail after they were acknowledged; this is how whoever sends the next one learns of it.
 pub(crate) struct Health {
     run: RunId,
     failure: OnceLock<Error>,
+    /// How much of what was sent is neither stored nor refused yet.
+    outstanding: AtomicUsize,
 }
 
 impl Health {
@@ -33,7 +34,13 @@ impl Health {
         Self {
             run,
             failure: OnceLock::new(),
+            outstanding: AtomicUsize::new(0),
         }
+    }
+
+    /// Whether something is still on its way.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.outstanding.load(Ordering::Acquire) > 0
     }
 
     /// # Errors
@@ -52,7 +59,7 @@ impl Health {
 struct Request {
     work: Work,
     health: Option<Arc<Health>>,
-    reply: Option<Reply>,
+    done: Option<Done>,
 }
 
 impl Request {
@@ -70,28 +77,41 @@ impl Request {
             // A second failure changes nothing: the first one says why.
             let _ = health.failure.set(error.clone());
         }
-        if let Some(reply) = self.reply {
-            reply(answer);
+        if let Some(health) = &self.health {
+            health.outstanding.fetch_sub(1, Ordering::Release);
+        }
+        if let Some(done) = self.done {
+            done(answer);
         }
     }
 }
 
 /// The way to the writing thread. Dropping it waits until all that was sent is stored.
 pub(crate) struct Writer {
-    requests: Option<SyncSender<Request>>,
+    requests: Arc<Queue<Request>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
     pub(crate) fn start(connection: Connection) -> Result<Self, std::io::Error> {
-        let (requests, waiting) = sync_channel(MAX_WAITING);
+        let requests = Arc::new(Queue::new());
+        let end = TakerEnd(Arc::clone(&requests));
         let thread = std::thread::Builder::new()
             .name("windlass-store".to_owned())
-            .spawn(move || serve(&connection, &waiting))?;
+            .spawn(move || {
+                while let Some(batch) = end.0.take() {
+                    commit(&connection, batch);
+                }
+            })?;
         Ok(Self {
-            requests: Some(requests),
+            requests,
             thread: Some(thread),
         })
+    }
+
+    /// Whether so much waits that sending more might have to wait for room.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.requests.is_crowded()
     }
 
     /// Does something and waits until it is on the disk.
@@ -101,27 +121,27 @@ impl Writer {
 
     /// Sends something to be done. The caller may wait for it, and should if it has no `health`.
     pub(crate) fn send(&self, work: Work, health: Option<&Arc<Health>>) -> Result<Pending, Error> {
-        let (sender, answer) = sync_channel(1);
+        let (reply, answer) = sync_channel(1);
         self.submit(Request {
             work,
             health: health.cloned(),
             // Whoever asked may have gone; the work is done all the same.
-            reply: Some(Box::new(move |answer| drop(sender.send(answer)))),
+            done: Some(Box::new(move |answer| drop(reply.send(answer)))),
         })?;
         Ok(Pending(answer))
     }
 
-    /// Sends something to be done; `reply` is told when it is on the disk.
+    /// Sends something to be done and has `done` told when it is on the disk.
     pub(crate) fn send_then(
         &self,
         work: Work,
         health: &Arc<Health>,
-        reply: Reply,
+        done: Done,
     ) -> Result<(), Error> {
         self.submit(Request {
             work,
             health: Some(Arc::clone(health)),
-            reply: Some(reply),
+            done: Some(done),
         })
     }
 
@@ -130,19 +150,24 @@ impl Writer {
         self.submit(Request {
             work,
             health: Some(Arc::clone(health)),
-            reply: None,
+            done: None,
         })
     }
 
     fn submit(&self, request: Request) -> Result<(), Error> {
-        let requests = self.requests.as_ref().ok_or(Error::Closed)?;
-        requests.send(request).map_err(|_| Error::Closed)
+        if let Some(health) = &request.health {
+            health.outstanding.fetch_add(1, Ordering::Relaxed);
+        }
+        let is_awaited = request.done.is_some();
+        self.requests
+            .push(request, is_awaited)
+            .map_err(|_| Error::Closed)
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        drop(self.requests.take());
+        self.requests.close();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -158,15 +183,13 @@ impl Pending {
     }
 }
 
-fn serve(connection: &Connection, waiting: &Receiver<Request>) {
-    while let Ok(first) = waiting.recv() {
-        let mut batch = vec![first];
-        while batch.len() < MAX_WAITING
-            && let Ok(next) = waiting.try_recv()
-        {
-            batch.push(next);
-        }
-        commit(connection, batch);
+/// The writing thread's end of the queue. However the thread ends, nobody waits for it afterwards.
+struct TakerEnd(Arc<Queue<Request>>);
+
+impl Drop for TakerEnd {
+    fn drop(&mut self) {
+        self.0.close();
+        self.0.clear();
     }
 }
 

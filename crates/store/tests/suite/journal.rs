@@ -145,3 +145,38 @@ fn a_run_starts_once_and_with_its_first_event() {
         .unwrap_err();
     assert!(matches!(error, Error::NotStarted), "{error}");
 }
+
+#[test]
+fn whoever_does_not_wait_is_told_when_it_is_stored() {
+    let (directory, store) = open();
+    let (tell, told) = std::sync::mpsc::channel();
+    let teller = || {
+        let tell = tell.clone();
+        move |done| tell.send(done).unwrap()
+    };
+    let journal = store
+        .start_then(new_run(), &started("r1", "x"), teller())
+        .unwrap();
+    told.recv().unwrap().unwrap();
+    assert_eq!(journal.append(&passed(1), Durability::Relaxed).unwrap(), 2);
+    journal
+        .append_then(&journal.redacted(passed(2)).unwrap(), teller())
+        .unwrap();
+    told.recv().unwrap().unwrap();
+    assert_eq!(store.events(&id("r1")).unwrap().len(), 3);
+    journal.end_then(&RunEnd::Completed, teller()).unwrap();
+    told.recv().unwrap().unwrap();
+    assert_eq!(store.summary(&id("r1")).unwrap().state, RunState::Ended);
+    assert!(!directory.path().join("locks/run-r1.lock").exists());
+
+    journal
+        .append_then(&journal.redacted(passed(3)).unwrap(), teller())
+        .unwrap();
+    let error = told.recv().unwrap().unwrap_err();
+    assert!(matches!(error, Error::Ended(_)), "{error}");
+    drop(journal);
+    let again = store.start_then(new_run(), &started("r1", "x"), teller());
+    let error = told.recv().unwrap().unwrap_err();
+    assert!(matches!(error, Error::RunExists(_)), "{error}");
+    drop(again);
+}

@@ -1,0 +1,251 @@
+//! Makes the same agent run, two model calls and one tool call, in Windlass and in its peers against a
+//! server on this machine, and prints what a run costs each of them: processor time and memory, with
+//! 1, 10 and 100 runs at once. Wall time is not measured: the server and other programs are part of it.
+
+mod machine;
+mod peers;
+mod server;
+mod step;
+mod usage;
+mod windlass_runs;
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use peers::{Kind, Peer};
+use server::Server;
+
+/// How many runs go on at once.
+const LEVELS: [usize; 3] = [1, 10, 100];
+const ROUNDS: usize = 3;
+
+/// What the project promises.
+const BESIDE_PYTHON: f64 = 1.0 / 20.0;
+const BESIDE_RIG: f64 = 1.2;
+const MEGABYTES: f64 = 25.0;
+const STEP_MICROSECONDS: f64 = 5.0;
+
+const USAGE: &str = "usage: bench-loop [--rounds NUMBER] [--peers PART-OF-NAME,...]";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    // The first three are this program started by itself.
+    let result = match &words[..] {
+        ["serve"] => server::serve().map(|()| true),
+        ["measure", ..] => usage::measure(&arguments[1..]).map(|()| true),
+        ["windlass", url, at_once, total] => windlass(url, at_once, total).map(|()| true),
+        options => compare(options),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn windlass(url: &str, at_once: &str, total: &str) -> anyhow::Result<()> {
+    windlass_runs::make(url, at_once.parse()?, total.parse()?)
+}
+
+/// What a peer was found to cost: one value a round.
+struct Findings {
+    peer: Peer,
+    /// Processor seconds until the first run is done.
+    start: Vec<f64>,
+    levels: [Level; LEVELS.len()],
+}
+
+#[derive(Default)]
+struct Level {
+    /// Processor milliseconds a run.
+    processor: Vec<f64>,
+    /// Megabytes.
+    memory: Vec<f64>,
+}
+
+/// Compares everybody. Whether everything promised holds.
+fn compare(options: &[&str]) -> anyhow::Result<bool> {
+    let (rounds, chosen) = read_options(options)?;
+    println!("machine: {}", machine::describe());
+    println!("load before: {}", load());
+    let mut all: Vec<Findings> = peers::prepare()?
+        .into_iter()
+        .filter(|peer| chosen.is_empty() || chosen.iter().any(|part| peer.name.contains(part)))
+        .map(|peer| Findings {
+            peer,
+            start: Vec::new(),
+            levels: Default::default(),
+        })
+        .collect();
+    let server = Server::start()?;
+    for round in 1..=rounds {
+        eprintln!("round {round} of {rounds}");
+        for findings in &mut all {
+            measure_start(&server, findings)?;
+        }
+        for level in 0..LEVELS.len() {
+            for findings in &mut all {
+                measure_level(&server, findings, level)?;
+            }
+        }
+    }
+    show(&all);
+    let steps = [step::microseconds(2)?, step::microseconds(10)?];
+    println!("load after: {}\n", load());
+    Ok(judge(&all, steps))
+}
+
+fn read_options<'o>(options: &[&'o str]) -> anyhow::Result<(usize, Vec<&'o str>)> {
+    let (mut rounds, mut chosen) = (ROUNDS, Vec::new());
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        let value = options.next().context(USAGE)?;
+        match *option {
+            "--rounds" => rounds = value.parse().context(USAGE)?,
+            "--peers" => chosen = value.split(',').collect(),
+            _ => anyhow::bail!(USAGE),
+        }
+    }
+    Ok((rounds.max(1), chosen))
+}
+
+fn measure_start(server: &Server, findings: &mut Findings) -> anyhow::Result<()> {
+    let usage = usage::of(&findings.peer.command(server.url(), 1, 1))?;
+    findings.start.push(usage.processor as f64 / 1e6);
+    Ok(())
+}
+
+/// What a run costs is the difference between many and few of them, so that starting, importing and
+/// connecting do not count.
+fn measure_level(server: &Server, findings: &mut Findings, level: usize) -> anyhow::Result<()> {
+    let peer = &findings.peer;
+    let at_once = LEVELS[level];
+    let few = (2 * at_once).max(20);
+    let many = few + peer.runs;
+    let short = usage::of(&peer.command(server.url(), at_once, few))?;
+    let long = usage::of(&peer.command(server.url(), at_once, many))?;
+    let spent = long.processor - short.processor;
+    let found = &mut findings.levels[level];
+    found.processor.push(spent as f64 / 1e3 / peer.runs as f64);
+    found.memory.push(long.memory as f64 / 1e6);
+    Ok(())
+}
+
+fn show(all: &[Findings]) {
+    println!("\nmedians; a run is two model calls and one tool call\n");
+    println!(
+        "{:<32}{:>10}  {:^30}  {:^21}",
+        "", "start-up", "processor time a run, ms", "peak memory, MB"
+    );
+    print!("{:<32}{:>10}  ", "runs at once", "s");
+    LEVELS.iter().for_each(|level| print!("{level:>10}"));
+    print!("  ");
+    LEVELS.iter().for_each(|level| print!("{level:>7}"));
+    println!();
+    for findings in all {
+        print!(
+            "{:<32}{:>10.3}  ",
+            findings.peer.name,
+            median(&findings.start)
+        );
+        for level in &findings.levels {
+            print!("{:>10.3}", median(&level.processor));
+        }
+        print!("  ");
+        for level in &findings.levels {
+            print!("{:>7.1}", median(&level.memory));
+        }
+        println!();
+    }
+    let Some(own) = all.iter().find(|it| it.peer.kind == Kind::Windlass) else {
+        return;
+    };
+    println!("\nprocessor time a run beside Windlass, lowest and highest round\n");
+    for findings in all {
+        print!("{:<32}{:>10}  ", findings.peer.name, "");
+        for (level, own) in findings.levels.iter().zip(&own.levels) {
+            let ratio = median(&level.processor) / median(&own.processor);
+            print!("{ratio:>9.2}x");
+        }
+        print!("    ");
+        for level in &findings.levels {
+            let (low, high) = extremes(&level.processor);
+            print!("{:>16}", format!("{low:.3}–{high:.3}"));
+        }
+        println!();
+    }
+    println!();
+}
+
+/// Prints each promise and whether it holds. Whether all do; one that could not be tested does not
+/// count as broken.
+fn judge(all: &[Findings], steps: [f64; 2]) -> bool {
+    let mut holds = true;
+    let mut say = |is_met: bool, text: String| {
+        holds &= is_met;
+        println!("{:<8} {text}", if is_met { "met" } else { "NOT MET" });
+    };
+    if let Some(own) = all.iter().find(|it| it.peer.kind == Kind::Windlass) {
+        for (level, at_once) in LEVELS.iter().enumerate() {
+            let mine = median(&own.levels[level].processor);
+            let best = |kind| {
+                all.iter()
+                    .filter(|it| it.peer.kind == kind)
+                    .map(|it| (median(&it.levels[level].processor), &it.peer.name))
+                    .min_by(|a, b| a.0.total_cmp(&b.0))
+            };
+            if let Some((theirs, name)) = best(Kind::Python) {
+                let text = format!(
+                    "at most 1/{:.0} of the best Python peer's processor time, {at_once} at once: 1/{:.1} of {name}",
+                    1.0 / BESIDE_PYTHON,
+                    theirs / mine
+                );
+                say(mine <= theirs * BESIDE_PYTHON, text);
+            }
+            if let Some((theirs, name)) = best(Kind::Rig) {
+                let text = format!(
+                    "at most {BESIDE_RIG} times the processor time of {name}, {at_once} at once: {:.2} times",
+                    mine / theirs
+                );
+                say(mine <= theirs * BESIDE_RIG, text);
+            }
+        }
+        let memory = median(&own.levels[LEVELS.len() - 1].memory);
+        let text = format!("at most {MEGABYTES} MB resident for 100 at once: {memory:.1} MB");
+        say(memory <= MEGABYTES, text);
+    }
+    for (step, turns) in steps.into_iter().zip([2, 10]) {
+        let text = format!(
+            "a step of the machine under {STEP_MICROSECONDS} µs, in a run of {turns} turns: {step:.2} µs"
+        );
+        say(step < STEP_MICROSECONDS, text);
+    }
+    holds
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn extremes(values: &[f64]) -> (f64, f64) {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    (low, high)
+}
+
+/// How busy the machine is.
+fn load() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load: Vec<&str> = text.split_whitespace().take(3).collect();
+    match load.is_empty() {
+        true => "unknown".to_owned(),
+        false => load.join(" "),
+    }
+}

@@ -1,0 +1,277 @@
+//! A server that speaks the OpenAI protocol and answers at once: first with a call of the tool, and
+//! when it is shown what the call came to, with the answer. It streams or not, as it is asked to, and
+//! gives the answer by the tool `finish` where there is one. It runs as a process of its own, so that
+//! what it costs is counted nowhere.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// How many characters of a text or of arguments are sent at a time.
+const PIECE: usize = 8;
+
+const ANSWER: &str = "Bergen: it rains there on each of the next three days.";
+
+/// What matters of a request.
+#[derive(Deserialize)]
+struct Request {
+    #[serde(default)]
+    stream: bool,
+    messages: Vec<Message>,
+    #[serde(default)]
+    tools: Vec<Tool>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    role: String,
+}
+
+#[derive(Deserialize)]
+struct Tool {
+    function: Named,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+/// A running server. It stops when this is dropped.
+pub struct Server {
+    process: Child,
+    url: String,
+}
+
+impl Server {
+    /// Starts this program again as a server.
+    pub fn start() -> anyhow::Result<Self> {
+        let mut process = Command::new(std::env::current_exe()?)
+            .arg("serve")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("the server cannot be started")?;
+        let output = process.stdout.take().context("it has no output")?;
+        let mut address = String::new();
+        BufReader::new(output).read_line(&mut address)?;
+        Ok(Self {
+            process,
+            url: format!("http://{}/v1", address.trim()),
+        })
+    }
+
+    /// Its base URL.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Serves until whoever started it is gone.
+pub fn serve() -> anyhow::Result<()> {
+    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    println!("{}", listener.local_addr()?);
+    std::thread::spawn(move || {
+        for connection in listener.incoming().flatten() {
+            std::thread::spawn(move || answer_all(&connection));
+        }
+    });
+    // Nothing is ever written to it; it ends with the process that holds the other side.
+    let _ = std::io::stdin().read(&mut [0; 1]);
+    Ok(())
+}
+
+fn answer_all(connection: &TcpStream) {
+    let _ = connection.set_nodelay(true);
+    let mut reader = BufReader::new(connection);
+    while let Some(body) = read_request(&mut reader) {
+        let response = match serde_json::from_slice::<Request>(&body) {
+            Ok(request) => respond(&request),
+            Err(error) => plain(400, &json!({"error": {"message": error.to_string()}})),
+        };
+        let mut writer = connection;
+        if writer.write_all(&response).is_err() {
+            return;
+        }
+    }
+}
+
+/// The body of the next request; nothing if there is none.
+fn read_request(reader: &mut BufReader<&TcpStream>) -> Option<Vec<u8>> {
+    let mut length = 0;
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let line = line.trim_end();
+        if line.is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(body)
+}
+
+fn respond(request: &Request) -> Vec<u8> {
+    let is_answered = request
+        .messages
+        .iter()
+        .any(|message| message.role == "tool");
+    let has_finish = request
+        .tools
+        .iter()
+        .any(|tool| tool.function.name == "finish");
+    let said = match (is_answered, has_finish) {
+        (false, _) => Said::call("weather", &json!({"city": "Bergen", "days": 3})),
+        (true, true) => Said::call(
+            "finish",
+            &json!({"answer": ANSWER, "reasoning": "I looked.", "confidence": 0.9}),
+        ),
+        (true, false) => Said::Text,
+    };
+    match request.stream {
+        true => streamed(&said),
+        false => whole(&said),
+    }
+}
+
+/// What the model says.
+enum Said {
+    Text,
+    Call {
+        tool: &'static str,
+        arguments: String,
+    },
+}
+
+impl Said {
+    fn call(tool: &'static str, arguments: &Value) -> Self {
+        Self::Call {
+            tool,
+            arguments: arguments.to_string(),
+        }
+    }
+
+    fn finish_reason(&self) -> &'static str {
+        match self {
+            Self::Text => "stop",
+            Self::Call { .. } => "tool_calls",
+        }
+    }
+}
+
+fn usage() -> Value {
+    json!({"prompt_tokens": 120, "completion_tokens": 20, "total_tokens": 140})
+}
+
+fn whole(said: &Said) -> Vec<u8> {
+    let message = match said {
+        Said::Text => json!({"role": "assistant", "content": ANSWER}),
+        Said::Call { tool, arguments } => json!({
+            "role": "assistant",
+            "content": null,
+            "tool_calls": [{
+                "id": "call_1",
+                "type": "function",
+                "function": {"name": tool, "arguments": arguments},
+            }],
+        }),
+    };
+    let body = json!({
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": "fake",
+        "choices": [{"index": 0, "message": message, "finish_reason": said.finish_reason()}],
+        "usage": usage(),
+    });
+    plain(200, &body)
+}
+
+fn plain(status: u16, body: &Value) -> Vec<u8> {
+    let body = body.to_string();
+    let head = format!(
+        "HTTP/1.1 {status} .\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    (head + &body).into_bytes()
+}
+
+fn streamed(said: &Said) -> Vec<u8> {
+    let mut deltas = Vec::new();
+    match said {
+        Said::Text => {
+            deltas.push(json!({"role": "assistant", "content": ""}));
+            deltas.extend(pieces(ANSWER).map(|piece| json!({"content": piece})));
+        }
+        Said::Call { tool, arguments } => {
+            deltas.push(
+                json!({"role": "assistant", "content": null, "tool_calls": [{
+                    "index": 0,
+                    "id": "call_1",
+                    "type": "function",
+                    "function": {"name": tool, "arguments": ""},
+                }]}),
+            );
+            let more = pieces(arguments).map(
+                |piece| json!({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}),
+            );
+            deltas.extend(more);
+        }
+    }
+    let mut out = String::from(
+        "HTTP/1.1 200 .\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
+    );
+    for delta in deltas {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": null});
+        put_event(&mut out, &chunk(&json!([choice]), &Value::Null).to_string());
+    }
+    let choice = json!({"index": 0, "delta": {}, "finish_reason": said.finish_reason()});
+    put_event(&mut out, &chunk(&json!([choice]), &Value::Null).to_string());
+    put_event(&mut out, &chunk(&json!([]), &usage()).to_string());
+    put_event(&mut out, "[DONE]");
+    out.push_str("0\r\n\r\n");
+    out.into_bytes()
+}
+
+fn chunk(choices: &Value, usage: &Value) -> Value {
+    json!({
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1_700_000_000,
+        "model": "fake",
+        "choices": choices,
+        "usage": usage,
+    })
+}
+
+fn put_event(out: &mut String, data: &str) {
+    let event = format!("data: {data}\n\n");
+    out.push_str(&format!("{:x}\r\n{event}\r\n", event.len()));
+}
+
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    // The texts here are ASCII.
+    (0..text.len())
+        .step_by(PIECE)
+        .map(move |start| &text[start..text.len().min(start + PIECE)])
+}

@@ -1,0 +1,118 @@
+//! What the run machine itself costs: taking an event, saying what is next, and deciding about a call,
+//! without any model, tool or disk.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use serde_json::json;
+use windlass_core::model::{
+    FINISH, ModelAnswer, RequestedArguments, RequestedCall, Usage as ModelUsage,
+};
+use windlass_core::run::{CallEnd, Event, Next, Run};
+use windlass_spec::{Agent, RunId, Timestamp};
+
+use crate::windlass_runs::{agent, started};
+
+/// How long a batch is measured. Short, so that some batches are not interrupted.
+const BATCH: usize = 50;
+const BATCHES: usize = 201;
+
+/// Microseconds a step takes in a run of so many turns, median of batches.
+pub fn microseconds(turns: u32) -> anyhow::Result<f64> {
+    let agent = agent()?;
+    let events = events(&agent, turns)?;
+    let mut times = Vec::with_capacity(BATCHES);
+    for _ in 0..BATCHES {
+        let start = Instant::now();
+        for _ in 0..BATCH {
+            black_box(walk(black_box(&events))?);
+        }
+        times.push(start.elapsed().as_secs_f64() * 1e6 / (BATCH * events.len()) as f64);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[BATCHES / 2])
+}
+
+/// Walks through a run as a driver does: after each event it asks what is next, and it lets the gate
+/// decide about each call.
+fn walk(events: &[Event]) -> anyhow::Result<Run> {
+    let mut run = Run::fold(&events[..1])?;
+    black_box(run.next());
+    for event in &events[1..] {
+        if let Event::Decided { call, .. } = event {
+            black_box(run.decide(call, &|_| true)?);
+        }
+        run.apply(event)?;
+        black_box(run.next());
+    }
+    Ok(run)
+}
+
+/// The events of a run in which each turn but the last calls the tool.
+fn events(agent: &Agent, turns: u32) -> anyhow::Result<Vec<Event>> {
+    let mut events = vec![started(RunId::new("bench")?, agent)];
+    let mut run = Run::fold(&events)?;
+    let at = Timestamp::from_microseconds(1_700_000_000_000_000);
+    let mut happen = |run: &mut Run, event: Event| -> anyhow::Result<()> {
+        run.apply(&event)?;
+        events.push(event);
+        Ok(())
+    };
+    loop {
+        match run.next() {
+            Next::CallModel(_) => {
+                let turn = run.current_turn();
+                let (tool, arguments) = if turn.number() < turns {
+                    ("weather", json!({"city": "Bergen", "days": turn.number()}))
+                } else {
+                    let answer =
+                        json!({"answer": "Bergen.", "reasoning": "I looked.", "confidence": 0.9});
+                    (FINISH, answer)
+                };
+                let answer = ModelAnswer {
+                    text: "Let me look at the weather before I answer that.".to_owned(),
+                    calls: vec![RequestedCall {
+                        tool: tool.to_owned(),
+                        arguments: RequestedArguments::Json(arguments),
+                        confidence: Some(0.9),
+                    }],
+                    usage: ModelUsage {
+                        input_tokens: 120,
+                        output_tokens: 20,
+                        microdollars: None,
+                    },
+                    ..ModelAnswer::default()
+                };
+                happen(&mut run, Event::ModelAnswered { turn, answer, at })?;
+            }
+            Next::RunCalls(calls) => {
+                for call in calls {
+                    let decision = run.decide(&call, &|_| true)?;
+                    let decided = Event::Decided {
+                        call: call.clone(),
+                        decision,
+                        at,
+                    };
+                    happen(&mut run, decided)?;
+                    let call_started = Event::CallStarted {
+                        call: call.clone(),
+                        at,
+                    };
+                    happen(&mut run, call_started)?;
+                    let end = CallEnd::Success(json!("Rain, and then more rain. ".repeat(8)));
+                    happen(
+                        &mut run,
+                        Event::CallEnded {
+                            call,
+                            end,
+                            usage: windlass_core::model::Usage::default(),
+                            at,
+                        },
+                    )?;
+                }
+            }
+            Next::Done(_) => break,
+        }
+    }
+    Ok(events)
+}
