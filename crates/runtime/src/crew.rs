@@ -62,6 +62,9 @@ fn told(failures: &[BindingFailure]) -> String {
     told.join("\n")
 }
 
+/// Says which model an agent asks.
+pub type ModelOf<'m> = dyn Fn(&Agent) -> Result<Arc<dyn ModelClient>, ModelError> + 'm;
+
 /// The agent that takes the tasks, and those it may hand work to.
 #[derive(Debug, Clone)]
 pub struct Crew {
@@ -96,7 +99,7 @@ impl Crew {
         lead: &Agent,
         library: &ToolLibrary,
         mode: BindingMode,
-        model: &dyn Fn(&Agent) -> Result<Arc<dyn ModelClient>, ModelError>,
+        model: &ModelOf<'_>,
     ) -> Result<Self, CrewError> {
         let worker = |agent: &Agent| {
             let tools = bind(agent, library, mode).map_err(|failures| CrewError::Binding {

@@ -178,7 +178,7 @@ impl Driver {
             run,
             journal,
         };
-        drive.to_the_end().await?;
+        drive.until_it_ends().await?;
         let Drive { run, .. } = drive;
         (self.watch)(run.id(), Progress::Done(&run));
         Ok(run)
@@ -194,7 +194,7 @@ struct Drive<'d> {
 }
 
 impl Drive<'_> {
-    async fn to_the_end(&mut self) -> Result<(), DriveError> {
+    async fn until_it_ends(&mut self) -> Result<(), DriveError> {
         loop {
             let next = self.run.next();
             if !matches!(next, Next::Done(_)) {

@@ -13,7 +13,7 @@ mod progress;
 mod stored;
 
 pub use choice::{ModelChoice, NoModel, choose_model};
-pub use crew::{Crew, CrewError, Worker};
+pub use crew::{Crew, CrewError, ModelOf, Worker};
 pub use driver::{DriveError, Driver, NewTask, Stop};
 pub use durable::{Durable, DurableError, DurableFuture, Journal, TakenOver, now};
 pub use memory::InMemory;

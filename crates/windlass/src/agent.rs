@@ -142,7 +142,6 @@ impl Agent {
 
     /// Gives it a task, with implementations of its tools from `library`. Nothing happens until the
     /// work is awaited or streamed.
-    #[must_use]
     pub fn run_with(&self, library: &ToolLibrary, task: impl Into<String>) -> Work {
         Work::new(self.clone(), library.clone(), task.into())
     }

@@ -31,6 +31,10 @@ pub struct Task {
 /// Something that happened to a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "events are handled one at a time, never kept by the thousand"
+)]
 pub enum Event {
     /// It began.
     Started {

@@ -848,7 +848,7 @@ fn a_task_that_no_request_can_hold_ends_its_run_at_once() {
 
 #[test]
 fn what_was_said_before_is_shown_as_providers_take_it() {
-    use windlass_spec::Message;
+    use windlass_spec::{Message, ToolName};
     let name = ToolName::new("search").unwrap();
     let shown = |message: Message| ChatMessage::from(message);
     assert_eq!(

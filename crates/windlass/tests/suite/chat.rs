@@ -252,7 +252,7 @@ fn slow_place() -> Place {
     Place::new()
         .with("agent.gram", r#"[waiter:Agent {instruction: "Wait.", model: "m"} |
             [wait:Tool {description: "Waits until there is a file", risk: reversible} | ()==>(::Text)]]"#)
-        .with("tools.toml", "name = \"tools\"\n[tools.wait]\ndescription = \"Waits until there is a file\"\nsignature = \"() --> IO Text\"\ncommand = [\"sh\", \"-c\", \"while [ ! -e go ]; do sleep 0.02; done; echo waited\"]\n")
+        .with("tools.toml", "name = \"tools\"\n[tools.wait]\ndescription = \"Waits until there is a file\"\nsignature = \"() --> IO Text\"\ncommand = [\"sh\", \"-c\", \"while [ ! -e go -a -e tools.toml ]; do sleep 0.02; done; echo waited\"]\n")
         .with("answers.jsonl", calls.repeat(2) + "{\"text\": \"Here I am.\"}\n")
 }
 

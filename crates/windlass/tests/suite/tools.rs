@@ -22,7 +22,7 @@ command = ["sh", "-c", "echo it broke >&2; exit 3"]
 [tools.wait]
 description = "Waits until it is stopped"
 signature = "(file: Text) --> IO Text"
-command = ["sh", "-c", "touch started; exec sleep 1000"]
+command = ["sh", "-c", "touch started; exec sleep 100"]
 "#;
 
 const AGENT: &str = r#"[a:Agent {instruction: "Echo.", model: "m"} |
