@@ -130,11 +130,30 @@ fn a_run_at_its_limit_still_answers_and_says_so() {
 
 #[test]
 fn what_cannot_be_run_is_explained() {
-    let place = place();
+    let place = place()
+        .with(
+            "notes.gram",
+            "[a:Agent {instruction: \"Note.\", model: \"OpenAI/gpt-4o\"} |\n\
+             [erase:Tool {description: \"Erases all notes for good\"} | ()==>(::Text)]]",
+        )
+        .with(
+            "notes.toml",
+            "name = \"notes\"\n[tools.erase]\ndescription = \"Erases all notes for good\"\n\
+             signature = \"() --> IO Text\"\ncommand = [\"true\"]\n",
+        );
     let mut told = String::new();
     for arguments in [
         &["run", "hello.gram", "hi"][..],
-        &["run", "hello.gram", "hi", "--library", "hello"],
+        &[
+            "run",
+            "hello.gram",
+            "hi",
+            "--library",
+            "hello",
+            "--model",
+            "OpenAI/gpt-4o",
+        ],
+        &["run", "notes.gram", "hi", "--library", "notes.toml"],
         &["run", "hello.gram", "", "--library", "hello"],
         &["run", "hello.gram", "hi", "--library", "helo"],
         &["run", "hello.gram", "hi", "--library", "none.toml"],
