@@ -13,9 +13,9 @@ use windlass_spec::{Agent, RunId, Timestamp};
 
 use crate::windlass_runs::{agent, started};
 
-/// How long a batch is measured. Short, so that some batches are not interrupted.
-const BATCH: usize = 50;
-const BATCHES: usize = 201;
+/// How many runs are timed together. Few, so that most batches are not interrupted.
+const BATCH: usize = 5;
+const BATCHES: usize = 1_001;
 
 /// Microseconds a step takes in a run of so many turns, median of batches.
 pub fn microseconds(turns: u32) -> anyhow::Result<f64> {

@@ -2,7 +2,7 @@
 //! input_schema}], expected: {calls: [{name}]}}`, and prints the share of tasks whose tool is first
 //! among the task's own tools, and first or in the first five among the tools of all tasks.
 //!
-//! `cargo run --release -p windlass-embed --example select -- select.jsonl`
+//! `cargo run --release -p windlass-embed --example rank -- select.jsonl`
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ struct Call {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args().nth(1).ok_or("usage: select FILE.jsonl")?;
+    let path = std::env::args().nth(1).ok_or("usage: rank FILE.jsonl")?;
     let tasks = std::fs::read_to_string(path)?
         .lines()
         .map(serde_json::from_str)
