@@ -1,0 +1,338 @@
+//! Loading policies: text and tool specifications in, [`Policies`] that can decide out, or
+//! everything that is wrong with the text. Nothing is left to be found out during a run.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use cedar_policy::{Authorizer, Effect, Policy, PolicySet};
+use windlass_spec::{SecurityLevel, ToolSpecification};
+
+use crate::analysis::{Analysis, analyse};
+use crate::check;
+use crate::error::{Internal, Place, PolicyError, PolicyWarning, Problem};
+use crate::example;
+use crate::floor::FloorSettings;
+use crate::schema::{EntityTypes, Tools};
+use crate::slice::{Slice, can_apply, compiled_for_tool};
+use crate::source::place;
+
+/// The policies that hold where an operator gives none.
+pub const DEFAULT_POLICIES: &str = include_str!("../default.cedar");
+
+/// The annotations a rule may carry.
+const ANNOTATIONS: [&str; 3] = ["id", "reason", "security_level"];
+
+/// Rules that were checked against the tools, ready to decide.
+#[derive(Debug, Clone)]
+pub struct Policies {
+    pub(crate) authorizer: Authorizer,
+    pub(crate) types: EntityTypes,
+    pub(crate) tools: Tools,
+    pub(crate) slices: HashMap<String, Slice>,
+    pub(crate) floor: FloorSettings,
+    /// The environments that rules name.
+    pub(crate) environments: BTreeSet<String>,
+    rules: BTreeMap<String, Rule>,
+    warnings: Vec<PolicyWarning>,
+}
+
+/// A rule, as people see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Its `@id`.
+    pub id: String,
+    /// Whether it permits or forbids.
+    pub effect: RuleEffect,
+    /// Its `@reason`: what people are told when it decides.
+    pub reason: Option<String>,
+    /// Its `@security_level`: the least care a person's decision needs when it decides.
+    pub security_level: Option<SecurityLevel>,
+    /// Where it begins.
+    pub place: Place,
+    /// Its text.
+    pub text: String,
+}
+
+/// What a rule does to the calls it applies to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleEffect {
+    /// It permits them.
+    Permit,
+    /// It forbids them, whatever others permit.
+    Forbid,
+}
+
+/// A rule that is being checked.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) policy: Policy,
+    pub(crate) analysis: Analysis,
+    pub(crate) id: Option<String>,
+    /// Where its text begins and ends.
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl Draft {
+    /// An error in this rule.
+    pub(crate) fn error(&self, source: &str, offset: usize, problem: Problem) -> PolicyError {
+        PolicyError::new(Some(place(source, offset)), self.id.as_deref(), problem)
+    }
+}
+
+impl Policies {
+    /// Reads rules, checks them against the tools and runs their examples.
+    ///
+    /// # Errors
+    /// Everything that is wrong, in the order of the text.
+    pub fn load<'a>(
+        text: &str,
+        specifications: impl IntoIterator<Item = &'a ToolSpecification>,
+    ) -> Result<Self, Vec<PolicyError>> {
+        let tools = Tools::new(specifications)?;
+        let types = EntityTypes::new().map_err(|error| vec![error.into()])?;
+        let drafts = parse(text)?;
+
+        let mut errors = identify(text, &drafts);
+        errors.extend(annotations(text, &drafts));
+        let (examples, mut bad_examples) = example::read(text, &drafts, &tools);
+        errors.append(&mut bad_examples);
+        let checked = check::check(text, &drafts, &tools, &types);
+        errors.extend(checked.errors);
+        if !errors.is_empty() {
+            return Err(in_order(errors));
+        }
+
+        let mut policies =
+            Self::of(tools, types, text, &drafts).map_err(|error| vec![error.into()])?;
+        policies.warnings = checked.warnings;
+        let failed = example::run(text, &examples, &drafts, &policies);
+        if failed.is_empty() {
+            Ok(policies)
+        } else {
+            Err(in_order(failed))
+        }
+    }
+
+    /// The policies that hold where an operator gives none.
+    ///
+    /// # Errors
+    /// If the specifications contradict each other.
+    pub fn defaults<'a>(
+        specifications: impl IntoIterator<Item = &'a ToolSpecification>,
+    ) -> Result<Self, Vec<PolicyError>> {
+        Self::load(DEFAULT_POLICIES, specifications)
+    }
+
+    /// The same policies over a floor with these settings.
+    #[must_use]
+    pub fn with_floor(mut self, settings: FloorSettings) -> Self {
+        self.floor = settings;
+        self
+    }
+
+    /// The rule of that id.
+    #[must_use]
+    pub fn rule(&self, id: &str) -> Option<&Rule> {
+        self.rules.get(id)
+    }
+
+    /// All rules, in the order of the text.
+    #[must_use]
+    pub fn rules(&self) -> Vec<&Rule> {
+        let mut rules: Vec<&Rule> = self.rules.values().collect();
+        rules.sort_by_key(|rule| rule.place);
+        rules
+    }
+
+    /// What is allowed in the text but probably not meant.
+    #[must_use]
+    pub fn warnings(&self) -> &[PolicyWarning] {
+        &self.warnings
+    }
+
+    fn of(
+        tools: Tools,
+        types: EntityTypes,
+        text: &str,
+        drafts: &[Draft],
+    ) -> Result<Self, Internal> {
+        let mut rules = BTreeMap::new();
+        let mut slices: HashMap<String, Slice> = tools
+            .iter()
+            .map(|tool| (tool.name.clone(), Slice::default()))
+            .collect();
+        for draft in drafts {
+            let rule = Rule::new(text, draft);
+            let policy = compiled_for_tool(&draft.policy, &rule.id)?;
+            let scope = tools.iter();
+            for tool in scope.filter(|tool| can_apply(&draft.policy, tool, &types)) {
+                if let Some(slice) = slices.get_mut(&tool.name) {
+                    slice.add(policy.clone(), &draft.analysis)?;
+                }
+            }
+            rules.insert(rule.id.clone(), rule);
+        }
+        for slice in slices.values_mut() {
+            slice.finish()?;
+        }
+        Ok(Self {
+            authorizer: Authorizer::new(),
+            types,
+            tools,
+            slices,
+            floor: FloorSettings::default(),
+            environments: drafts.iter().flat_map(environments).collect(),
+            rules,
+            warnings: Vec::new(),
+        })
+    }
+}
+
+impl Rule {
+    fn new(text: &str, draft: &Draft) -> Self {
+        let policy = &draft.policy;
+        Self {
+            id: draft.id.clone().unwrap_or_default(),
+            effect: match policy.effect() {
+                Effect::Permit => RuleEffect::Permit,
+                Effect::Forbid => RuleEffect::Forbid,
+            },
+            reason: policy.annotation("reason").map(str::to_owned),
+            security_level: policy
+                .annotation("security_level")
+                .and_then(|word| word.parse().ok()),
+            place: place(text, draft.start),
+            text: text
+                .get(draft.start..draft.end)
+                .unwrap_or_default()
+                .to_owned(),
+        }
+    }
+}
+
+/// The environments that a rule names.
+fn environments(draft: &Draft) -> impl Iterator<Item = String> {
+    let words = draft.analysis.words.iter();
+    words
+        .filter(|(path, _)| *path == ["environment"])
+        .map(|(_, word)| word.clone())
+}
+
+/// Errors as a reader meets them: those about the tools first, then down the file.
+fn in_order(mut errors: Vec<PolicyError>) -> Vec<PolicyError> {
+    errors.sort_by_key(|error| error.place);
+    errors
+}
+
+/// The rules of a text, in its order.
+fn parse(text: &str) -> Result<Vec<Draft>, Vec<PolicyError>> {
+    let set: PolicySet = text
+        .parse()
+        .map_err(|errors| check::syntax_errors(text, &errors))?;
+    let mut templates: Vec<PolicyError> = set
+        .templates()
+        .map(|template| {
+            let at = text.find(&template.to_cedar()).unwrap_or(0);
+            let id = template.annotation("id");
+            PolicyError::new(Some(place(text, at)), id, Problem::Template)
+                .hint("write the principal or resource itself in the place of the slot")
+        })
+        .collect();
+    if !templates.is_empty() {
+        templates.sort_by_key(|error| error.place);
+        return Err(templates);
+    }
+    let mut policies: Vec<&Policy> = set.policies().collect();
+    // The parser calls them `policy0`, `policy1` and so on, in the order of the text.
+    policies.sort_by_key(|policy| {
+        let number = policy.id().to_string();
+        number.trim_start_matches("policy").parse::<usize>().ok()
+    });
+    let mut drafts = Vec::with_capacity(policies.len());
+    let mut searched = 0;
+    for policy in policies {
+        let own = policy.to_cedar().unwrap_or_default();
+        let rest = text.get(searched..).unwrap_or_default();
+        let start = searched + rest.find(&own).unwrap_or(0);
+        searched = start + own.len();
+        let id = policy.annotation("id").map(str::trim);
+        drafts.push(Draft {
+            analysis: analyse(policy),
+            id: id.filter(|id| !id.is_empty()).map(str::to_owned),
+            policy: policy.clone(),
+            start,
+            end: searched,
+        });
+    }
+    Ok(drafts)
+}
+
+/// Every rule has an id of its own.
+fn identify(text: &str, drafts: &[Draft]) -> Vec<PolicyError> {
+    let mut errors = Vec::new();
+    let mut taken: HashMap<&str, usize> = HashMap::new();
+    for draft in drafts {
+        let Some(id) = draft.id.as_deref() else {
+            errors.push(
+                draft
+                    .error(text, draft.start, Problem::MissingId)
+                    .hint("write @id(\"a-name-for-the-rule\") before it"),
+            );
+            continue;
+        };
+        match taken.get(id) {
+            Some(&first) => {
+                let first_line = place(text, first).line;
+                errors.push(
+                    draft
+                        .error(text, draft.start, Problem::DuplicateId { first_line })
+                        .hint("decisions name rules by their @id; give each its own"),
+                );
+            }
+            None => {
+                taken.insert(id, draft.start);
+            }
+        }
+    }
+    errors
+}
+
+/// Annotations are ours or clearly someone else's, and hold what they should.
+fn annotations(text: &str, drafts: &[Draft]) -> Vec<PolicyError> {
+    let mut errors = Vec::new();
+    for draft in drafts {
+        for (key, value) in draft.policy.annotations() {
+            let at = draft.find(text, &format!("@{key}"));
+            if matches!(key, "match" | "not_match") {
+                let problem = Problem::UnknownAnnotation(key.to_owned());
+                errors.push(draft.error(text, at, problem).hint(format!(
+                    "examples stand in comments: // @{key} {{\"tool\": \"...\", \"input\": {{}}}}"
+                )));
+            } else if !ANNOTATIONS.contains(&key) {
+                let problem = Problem::UnknownAnnotation(key.to_owned());
+                let error = draft.error(text, at, problem).near(key, ANNOTATIONS);
+                // A note for other programs may pass, a misspelt word may not.
+                errors.extend((!error.nearest.is_empty()).then_some(error));
+            } else if key == "security_level" && value.parse::<SecurityLevel>().is_err() {
+                let words = SecurityLevel::ALL.map(SecurityLevel::as_str);
+                let problem = Problem::UnknownSecurityLevel(value.to_owned());
+                errors.push(
+                    draft
+                        .error(text, at, problem)
+                        .near(value, words)
+                        .hint(format!("write one of {}", words.join(", "))),
+                );
+            }
+        }
+    }
+    errors
+}
+
+impl Draft {
+    /// Where a piece of text first stands in the rule; where the rule begins, if nowhere.
+    pub(crate) fn find(&self, source: &str, piece: &str) -> usize {
+        let own = source.get(self.start..self.end).unwrap_or_default();
+        self.start + own.find(piece).unwrap_or(0)
+    }
+}

@@ -1,0 +1,120 @@
+//! The text of a policy file: where a byte stands for a reader, and the examples in its comments.
+//! Rules themselves are read by the policy language's own parser.
+
+use crate::error::Place;
+
+/// The line and column of a byte, both counted from 1, columns in characters.
+pub(crate) fn place(text: &str, offset: usize) -> Place {
+    let offset = (0..=offset.min(text.len()))
+        .rev()
+        .find(|&at| text.is_char_boundary(at))
+        .unwrap_or(0);
+    let before = text.get(..offset).unwrap_or_default();
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    Place {
+        offset,
+        line: before.matches('\n').count() + 1,
+        column: before
+            .get(line_start..)
+            .map_or(0, |line| line.chars().count())
+            + 1,
+    }
+}
+
+/// A comment that speaks to Windlass: `// @word rest`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Marked {
+    /// Where its `@` stands.
+    pub(crate) offset: usize,
+    /// The word after `@`.
+    pub(crate) word: String,
+    /// What follows it, on this line and on the comment lines after it up to the next mark.
+    pub(crate) rest: String,
+}
+
+/// The marked comments of a policy file, in order.
+pub(crate) fn marked_comments(text: &str) -> Vec<Marked> {
+    let mut marked: Vec<Marked> = Vec::new();
+    // Whether the line before was part of a marked comment, so that this one may go on with it.
+    let mut open = false;
+    for comment in comments(text) {
+        let content = comment.text.trim_start();
+        let offset = comment.offset + (comment.text.len() - content.len());
+        if let Some((word, rest)) = mark(content) {
+            marked.push(Marked {
+                offset,
+                word: word.to_owned(),
+                rest: rest.trim().to_owned(),
+            });
+            open = true;
+        } else if open && comment.follows {
+            if let Some(last) = marked.last_mut() {
+                last.rest.push('\n');
+                last.rest.push_str(content.trim_end());
+            }
+        } else {
+            open = false;
+        }
+    }
+    marked
+}
+
+/// The word after `@` and what follows it. An annotation that is commented out is no mark, unless
+/// its word is one of ours.
+fn mark(content: &str) -> Option<(&str, &str)> {
+    let content = content.strip_prefix('@')?;
+    let end = content
+        .find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')
+        .unwrap_or(content.len());
+    let (word, rest) = content.split_at(end);
+    let is_annotation = rest.trim_start().starts_with('(');
+    (!word.is_empty() && (!is_annotation || matches!(word, "match" | "not_match")))
+        .then_some((word, rest))
+}
+
+struct Comment<'a> {
+    /// Where the text after the slashes begins.
+    offset: usize,
+    text: &'a str,
+    /// Whether it stands alone on the line after the comment before it.
+    follows: bool,
+}
+
+fn comments(text: &str) -> Vec<Comment<'_>> {
+    let mut found: Vec<Comment<'_>> = Vec::new();
+    let mut end_of_last = None;
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                at += 1;
+                while at < bytes.len() && bytes[at] != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                at += 1;
+            }
+            b'/' if bytes.get(at + 1) == Some(&b'/') => {
+                let start = at + 2;
+                let end = text.get(start..).and_then(|rest| rest.find('\n'));
+                let end = end.map_or(text.len(), |length| start + length);
+                let follows = end_of_last.is_some_and(|last: usize| {
+                    let between = text.get(last..at).unwrap_or_default();
+                    between.trim().is_empty() && between.matches('\n').count() == 1
+                });
+                found.push(Comment {
+                    offset: start,
+                    text: text.get(start..end).unwrap_or_default(),
+                    follows,
+                });
+                end_of_last = Some(end);
+                at = end;
+            }
+            _ => at += 1,
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Examples run at load, and one that fails is an error that says which and why.
+
+use windlass_policy::{Policies, Problem};
+
+use super::support::{errors, load, office, written};
+
+#[test]
+fn examples_that_hold_load() {
+    load(
+        r#"
+// A large payment needs a person.
+// @match {"tool": "pay", "input": {"amount": 500.01, "cents": 0, "account": {"iban": "DE1"}}}
+// @not_match {"tool": "pay",
+//             "input": {"amount": 500, "cents": 0, "account": {"iban": "DE1"}}}
+// and this line is for people.
+@id("large-payment")
+forbid (principal, action == Action::"pay", resource)
+// @not_match {"tool": "pay", "input": {"amount": 900, "cents": 0, "account": {"iban": "DE1"}}, "approved": true}
+when { context.input.amount.greaterThan(decimal("500.00")) }
+unless { context.approved };
+"#,
+    );
+}
+
+#[test]
+fn an_example_that_fails_is_refused() {
+    let text = r#"
+// @match {"tool": "pay", "input": {"amount": 500, "cents": 0, "account": {"iban": "DE1"}}}
+// @not_match {"tool": "pay", "input": {"amount": 501, "cents": 0, "account": {"iban": "DE1"}}}
+@id("large-payment")
+forbid (principal, action == Action::"pay", resource)
+when { context.input.amount.greaterThan(decimal("500.00")) };
+"#;
+    let errors = errors(text);
+    assert!(
+        errors
+            .iter()
+            .all(|error| matches!(error.problem, Problem::ExampleFailed { .. }))
+    );
+    insta::assert_snapshot!(written(&errors));
+}
+
+#[test]
+fn an_example_of_another_tool_does_not_match() {
+    load(
+        r#"
+// @not_match {"tool": "send_email", "input": {"to": "a", "subject": "b"}}
+// @match {"principal": "ann", "tool": "export", "input": {"format": "pdf"}}
+// @not_match {"principal": "bob", "tool": "export", "input": {"format": "pdf"}}
+@id("a") permit (principal == User::"ann", action == Action::"export", resource);
+"#,
+    );
+}
+
+#[test]
+fn what_is_left_out_of_an_example_comes_from_the_tool() {
+    load(
+        r#"
+// @match {"tool": "export", "input": {"format": "csv"}}
+@id("a") permit (principal, action == Action::"export", resource)
+when { context.risk == "reversible" && context.input.rows == 100 };
+"#,
+    );
+}
+
+#[test]
+fn an_example_that_is_not_json_is_refused() {
+    let errors = errors(
+        r#"
+// @match {"tool": pay}
+// @match
+// @match ({"tool": "export"})
+// @match {"risk": "reversible"} because
+@id("a") permit (principal, action, resource);
+"#,
+    );
+    assert!(
+        errors
+            .iter()
+            .all(|error| matches!(error.problem, Problem::ExampleNotJson(_)))
+    );
+    insta::assert_snapshot!(written(&errors));
+}
+
+#[test]
+fn an_example_that_is_no_call_is_refused() {
+    let errors = errors(
+        r#"
+// @match {"tol": "pay"}
+// @match {"tool": "payy"}
+// @match {"tool": "export", "input": {"format": "xml"}}
+// @match {"tool": "export", "input": {"format": "pdf"}, "declared": {"open_world": true}}
+// @match {"input": {"a": null}}
+@id("a") permit (principal, action, resource);
+"#,
+    );
+    assert!(
+        errors
+            .iter()
+            .all(|error| matches!(error.problem, Problem::ExampleNotACall(_)))
+    );
+    insta::assert_snapshot!(written(&errors));
+}
+
+#[test]
+fn an_example_that_cannot_be_evaluated_is_refused() {
+    let errors = errors(
+        r#"
+// @not_match {"tool": "pay", "input": {"amount": 0.00001, "cents": 0, "account": {"iban": "DE1"}}}
+@id("a") permit (principal, action == Action::"pay", resource)
+when { context.input.amount.greaterThan(decimal("500.00")) };
+"#,
+    );
+    insta::assert_snapshot!(written(&errors));
+}
+
+#[test]
+fn a_misspelt_or_stray_example_is_refused() {
+    let errors = errors(
+        r#"
+// @mach {"risk": "reversible"}
+@id("a") permit (principal, action, resource);
+// @match {"risk": "reversible"}
+"#,
+    );
+    insta::assert_snapshot!(written(&errors));
+}
+
+#[test]
+fn an_example_written_as_an_annotation_is_refused() {
+    let errors = errors("@id(\"a\") @match(\"{}\") permit (principal, action, resource);");
+    insta::assert_snapshot!(written(&errors));
+}
+
+#[test]
+fn a_rule_that_is_commented_out_is_no_example() {
+    let text = "// @id(\"b\")\n// permit (principal, action, resource);\n@id(\"a\") permit (principal, action, resource) when { \"// @match\" == \"// @match\" };";
+    assert!(Policies::load(text, &office()).is_ok());
+}

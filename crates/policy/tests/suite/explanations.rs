@@ -1,0 +1,82 @@
+//! Decisions are explained, and changed policies are held against recorded calls.
+
+use serde_json::json;
+use windlass_policy::{Policies, Request, Verdict, replay};
+use windlass_spec::RiskLevel;
+
+use super::support::{call, email, load, office, payment};
+
+#[test]
+fn an_explanation_names_the_rule_the_floor_and_what_would_change_it() {
+    let policies = Policies::defaults(&office()).unwrap();
+    let mut request = payment(json!(1));
+    request.risk = RiskLevel::Irreversible;
+    request.tainted = true;
+    insta::assert_snapshot!(policies.explain(&request));
+}
+
+#[test]
+fn an_explanation_says_when_only_the_floor_decided() {
+    let policies = load("@id(\"all\") permit (principal, action, resource);");
+    let mut request = email();
+    request.risk = RiskLevel::ReversibleWithDelay;
+    request.confidence = Some(super::support::confidence(0.5));
+    insta::assert_snapshot!(policies.explain(&request));
+}
+
+#[test]
+fn an_explanation_says_when_no_rule_permits() {
+    let policies = load(
+        "@id(\"dev\") permit (principal, action, resource) when { context.environment == \"development\" };",
+    );
+    insta::assert_snapshot!(policies.explain(&email()));
+}
+
+#[test]
+fn an_explanation_says_what_went_wrong() {
+    let policies = load("@id(\"all\") permit (principal, action, resource);");
+    insta::assert_snapshot!(policies.explain(&call("nothing", json!({}))));
+}
+
+#[test]
+fn replay_lists_what_would_differ() {
+    let old = load("@id(\"all\") permit (principal, action, resource);");
+    let new = load(
+        r#"@id("everything") permit (principal, action, resource);
+@id("mail") @reason("mail leaves the house") forbid (principal, action == Action::"send_email", resource) unless { context.approved };"#,
+    );
+    let recorded = [
+        payment(json!(1)),
+        email(),
+        call("export", json!({"format": "pdf"})),
+    ];
+    let differences = replay(&old, &new, &recorded);
+    assert_eq!(differences.len(), 1);
+    assert_eq!(differences[0].index, 1);
+    assert_eq!(differences[0].before.verdict, Verdict::Allow);
+    assert_eq!(differences[0].after.verdict, Verdict::Ask);
+    assert!(!differences[0].is_weaker());
+    assert!(replay(&new, &old, &recorded)[0].is_weaker());
+    assert!(replay(&new, &new, &recorded).is_empty());
+}
+
+#[test]
+fn replay_lists_a_changed_security_level() {
+    let rule = |level: &str| {
+        load(&format!(
+            "@id(\"a\") @security_level(\"{level}\") permit (principal, action, resource) when {{ context.approved }};"
+        ))
+    };
+    assert_eq!(replay(&rule("LOW"), &rule("HIGH"), &[email()]).len(), 1);
+}
+
+#[test]
+fn a_request_is_recorded_and_read_back() {
+    let mut request = payment(json!(1.5));
+    request.confidence = Some(super::support::confidence(0.5));
+    let text = serde_json::to_string(&request).unwrap();
+    assert_eq!(
+        serde_json::from_str::<Request<'static>>(&text).unwrap(),
+        request
+    );
+}
