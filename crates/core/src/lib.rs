@@ -4,6 +4,7 @@
 //! [`risk`] says how reversible a call is, [`model`] is what they know of models. Everything here is a function of its inputs. No IO, no
 //! clock, no randomness, no async runtime.
 
+pub mod approval;
 pub mod gate;
 pub mod model;
 pub mod risk;

@@ -176,7 +176,6 @@ impl Answered {
                     .push(refused(format!("a group of rules {what}")));
             }
             resolved.outcome.forbids.extend(answered.outcome.forbids);
-            
         };
         let mut alone = Vec::new();
         for id in self.outcome.forbids {

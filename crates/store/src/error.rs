@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rusqlite::ErrorCode;
+use windlass_core::approval::{ApprovalStatus, DecideError, Digest, HoldStatus, Principal};
 use windlass_core::run::FoldError;
-use windlass_spec::RunId;
+use windlass_spec::{CallId, RunId, Timestamp};
 
 /// Why the store did not do what it was asked to. It can be copied because one failed commit fails
 /// everything that was in it.
@@ -126,12 +127,129 @@ pub enum Error {
          hint: is one of the secrets an ordinary word?"
     )]
     SecretInStructure,
+    /// Nobody is asked about such a call.
+    #[error("there is no question about the call `{0}`")]
+    NoSuchApproval(CallId),
+    /// It is settled.
+    #[error("the question about the call `{call}` is already {status}; it is not decided twice")]
+    AlreadyDecided {
+        /// The call.
+        call: CallId,
+        /// How it was settled.
+        status: ApprovalStatus,
+    },
+    /// It is too late to decide.
+    #[error("the question about the call `{call}` expired at {at}")]
+    Expired {
+        /// The call.
+        call: CallId,
+        /// When.
+        at: Timestamp,
+    },
+    /// The decision is about something else.
+    #[error(
+        "the decision is about {found}, but the call `{call}` is now {asked}\n\
+         hint: look at the call again before you decide"
+    )]
+    DigestDiffers {
+        /// The call.
+        call: CallId,
+        /// What is asked.
+        asked: Digest,
+        /// What the decision is about.
+        found: Digest,
+    },
+    /// They have no say in it.
+    #[error("{by} may not decide about the call `{call}`")]
+    NotEntitled {
+        /// The call.
+        call: CallId,
+        /// Who.
+        by: Principal,
+    },
+    /// The decision cannot be taken for another reason.
+    #[error("the decision about the call `{call}` was not taken: {source}")]
+    Undecided {
+        /// The call.
+        call: CallId,
+        /// Why.
+        source: DecideError,
+    },
+    /// A person is asked about the call already.
+    #[error("a question about the call `{0}` is pending already")]
+    AlreadyAsked(CallId),
+    /// What is asked or held is not of the run whose journal it was given to.
+    #[error("the call `{call}` is not one of the run `{run}` and its principal")]
+    NotOfThisRun {
+        /// The run.
+        run: RunId,
+        /// The call.
+        call: CallId,
+    },
+    /// There is no such hold.
+    #[error("the call `{0}` is not held")]
+    NoSuchHold(CallId),
+    /// The call is held, or was, already.
+    #[error("the call `{0}` was held already")]
+    AlreadyHeld(CallId),
+    /// The call is no longer held.
+    #[error("it is too late: the call `{call}` is already {status}")]
+    TooLate {
+        /// The call.
+        call: CallId,
+        /// What became of it.
+        status: HoldStatus,
+    },
+    /// The call is still to be held.
+    #[error("the call `{call}` is held until {until}")]
+    NotDue {
+        /// The call.
+        call: CallId,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// The mail is gone, or is another run's.
+    #[error("there is no mail {0} to take; was it taken before?")]
+    NoSuchMail(i64),
+    /// There is no such standing approval.
+    #[error("there is no standing approval {0}")]
+    NoSuchStanding(i64),
     /// What was exported could not be written.
     #[error("cannot write the export: {0}")]
     Export(Arc<std::io::Error>),
 }
 
 impl Error {
+    /// Whether nothing is wrong with the store: what was wanted is not possible, or no longer.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::AlreadyAsked(_)
+                | Self::AlreadyHeld(_)
+                | Self::NotOfThisRun { .. }
+                | Self::NoSuchHold(_)
+                | Self::TooLate { .. }
+                | Self::NotDue { .. }
+                | Self::NoSuchMail(_)
+        )
+    }
+
+    pub(crate) fn undecided(call: &CallId, source: DecideError) -> Self {
+        let call = call.clone();
+        match source {
+            DecideError::NotPending(status) => Self::AlreadyDecided { call, status },
+            DecideError::Expired(at) => Self::Expired { call, at },
+            DecideError::DigestDiffers { asked, found } => {
+                Self::DigestDiffers { call, asked, found }
+            }
+            DecideError::NotEntitled(by) => Self::NotEntitled { call, by },
+            DecideError::DigestNeeded(_)
+            | DecideError::OtherArguments(_)
+            | DecideError::SamePrincipal(_)
+            | DecideError::DoesNotFit { .. } => Self::Undecided { call, source },
+        }
+    }
+
     pub(crate) fn file(action: &'static str, path: &Path, source: std::io::Error) -> Self {
         Self::File {
             action,

@@ -6,8 +6,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use windlass_core::run::{Event, RunEnd};
 use windlass_spec::RunId;
 
+use crate::connection::Readers;
 use crate::error::Error;
 use crate::lease::RunLease;
+use crate::mailbox;
 use crate::redact::{RedactedEvent, Redactor};
 use crate::writer::{Done, Health, Work, Writer};
 
@@ -22,12 +24,16 @@ pub enum Durability {
     Relaxed,
 }
 
+/// What is stored together with an event.
+pub(crate) type Beside = Box<dyn FnMut(&Connection, i64) -> Result<(), Error> + Send>;
+
 /// The journal of a run that is owned here. Dropping it waits for what is still on its way and gives
 /// the run up.
 pub struct RunJournal {
     lease: RunLease,
     writer: Arc<Writer>,
-    redactor: Arc<Redactor>,
+    pub(crate) readers: Arc<Readers>,
+    pub(crate) redactor: Arc<Redactor>,
     health: Arc<Health>,
     /// The number of the next event. Held while one is sent, so that events are sent in the order of
     /// their numbers.
@@ -46,6 +52,7 @@ impl RunJournal {
     pub(crate) fn new(
         lease: RunLease,
         writer: Arc<Writer>,
+        readers: Arc<Readers>,
         redactor: Arc<Redactor>,
         next: i64,
     ) -> Self {
@@ -53,6 +60,7 @@ impl RunJournal {
         Self {
             lease,
             writer,
+            readers,
             redactor,
             health,
             next: Mutex::new(next),
@@ -148,6 +156,49 @@ impl RunJournal {
         }
     }
 
+    /// Appends an event and does what `beside` does, both or neither, and waits for the disk. If
+    /// `beside` refuses, nothing is stored and the journal is as before.
+    pub(crate) fn append_beside(
+        &self,
+        event: &RedactedEvent,
+        mut beside: Beside,
+    ) -> Result<u64, Error> {
+        // The number is used up only when the event is stored, so nobody else may send until then.
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        self.health.check()?;
+        let seq = *next;
+        let mut insertion = self.event_work(event)(seq);
+        let refusal = Arc::new(Mutex::new(None));
+        let told = Arc::clone(&refusal);
+        let work: Work = Box::new(move |connection| {
+            // The event first: an owner who lost the run is told so and nothing else. The savepoint
+            // is what takes it back when only the rest is refused.
+            connection.execute_batch("SAVEPOINT beside")?;
+            let seq = insertion(connection)?;
+            let refused = match beside(connection, seq) {
+                Ok(()) => None,
+                Err(error) if error.is_refusal() => {
+                    connection.execute_batch("ROLLBACK TO beside")?;
+                    Some(error)
+                }
+                Err(error) => return Err(error),
+            };
+            connection.execute_batch("RELEASE beside")?;
+            *told.lock().unwrap_or_else(PoisonError::into_inner) = refused;
+            Ok(seq)
+        });
+        self.writer.send(work, Some(&self.health))?.wait()?;
+        if let Some(refused) = refusal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
+            return Err(refused);
+        }
+        *next = seq + 1;
+        u64::try_from(seq).map_err(|error| Error::unreadable("the number of an event", error))
+    }
+
     /// Waits until everything appended so far is on the disk.
     ///
     /// # Errors
@@ -202,10 +253,14 @@ impl RunJournal {
                        ended_at = max(started_at, (SELECT max(at) FROM events WHERE run = ?3))
                    WHERE run = ?3 AND epoch = ?4 AND state = 'open'"#,
             )?;
-            match update.execute(params![text, state, run.as_str(), epoch])? {
-                0 => Err(why_refused(connection, &run, epoch)?),
-                _ => Ok(0),
+            if update.execute(params![text, state, run.as_str(), epoch])? == 0 {
+                return Err(why_refused(connection, &run, epoch)?);
             }
+            if state == "ended" {
+                // Nobody is left to act on an answer.
+                mailbox::withdraw_all(connection, &run)?;
+            }
+            Ok(0)
         }))
     }
 

@@ -1,29 +1,39 @@
-//! SQLite: journals of runs, conversations, retention.
+//! SQLite: journals of runs, approvals, conversations, retention.
 //!
 //! A [`Store`] is one database file. Each run has one journal in it, and one owner at a time, who
-//! holds the [`RunJournal`] and alone appends. Everybody may read. What an event means is decided in
-//! `windlass-core`; here it is kept, in order, without the secrets. Nothing here knows the time
-//! of day or the environment. Everything blocks, and asynchronous callers move it to a thread that
-//! may wait; what they do most often they can also do without waiting, and be told when it is done.
+//! holds the [`RunJournal`] and alone appends. Everybody may read, and everybody may decide, undo or
+//! cancel: that changes a row of its own and leaves a mail for the owner. What an event means is
+//! decided in `windlass-core`; here it is kept, in order, without the secrets. Nothing here knows the
+//! time of day or the environment. Everything blocks, and asynchronous callers move it to a thread
+//! that may wait; what they do most often they can also do without waiting, and be told when it is
+//! done.
 
+mod approval;
 mod connection;
 mod conversation;
 mod error;
+mod hold;
 mod journal;
 mod lease;
+mod mailbox;
 mod purge;
 mod queue;
 mod read;
 mod redact;
 mod schema;
+mod standing;
 mod store;
 mod writer;
 
+pub use approval::ApprovalFilter;
 pub use conversation::StoredConversation;
 pub use error::Error;
+pub use hold::HoldFilter;
 pub use journal::{Durability, RunJournal};
 pub use lease::RunLease;
+pub use mailbox::{Alongside, Mail, MailId, Message};
 pub use purge::{DEFAULT_RETENTION, Kept, KeptBecause, Purged, PurgedRun};
 pub use read::{RunFilter, RunState, RunSummary, Tombstone};
 pub use redact::{RedactedEvent, Redactor};
+pub use standing::{StandingFilter, StandingId, StoredStanding};
 pub use store::{NewRun, Options, Store};

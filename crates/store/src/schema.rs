@@ -7,7 +7,10 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::Error;
 
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_journal.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_journal.sql"),
+    include_str!("migrations/0002_approvals.sql"),
+];
 
 /// Marks the file as one of ours, for `file` and for the check below: "Wndl".
 const APPLICATION_ID: i64 = 0x576e_646c;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::{OptionalExtension, params};
 use windlass_core::run::Event;
-use windlass_spec::RunId;
+use windlass_spec::{RunId, Timestamp};
 
 use crate::connection::{self, Readers};
 use crate::error::Error;
@@ -25,6 +25,8 @@ pub struct Options {
     pub redactor: Redactor,
     /// How large the database may become. What does not fit is refused as on a full disk.
     pub max_bytes: Option<u64>,
+    /// The time now. If it is said, questions that nobody decided in time expire at once.
+    pub now: Option<Timestamp>,
 }
 
 /// For whom a run is, beside what its first event says.
@@ -38,11 +40,11 @@ pub struct NewRun {
     pub task_id: Option<String>,
 }
 
-/// Journals and conversations in one database file.
+/// Journals, approvals and conversations in one database file.
 pub struct Store {
     pub(crate) path: PathBuf,
     locks: PathBuf,
-    pub(crate) readers: Readers,
+    pub(crate) readers: Arc<Readers>,
     pub(crate) writer: Arc<Writer>,
     pub(crate) redactor: Arc<Redactor>,
 }
@@ -76,13 +78,17 @@ impl Store {
         let connection = connection::open_writer(&path, &locks, options.max_bytes)?;
         let writer = Writer::start(connection)
             .map_err(|error| Error::file("start the thread that writes", &path, error))?;
-        Ok(Self {
-            readers: Readers::new(path.clone()),
+        let store = Self {
+            readers: Arc::new(Readers::new(path.clone())),
             path,
             locks,
             writer: Arc::new(writer),
             redactor: Arc::new(options.redactor),
-        })
+        };
+        if let Some(now) = options.now {
+            store.sweep(now)?;
+        }
+        Ok(store)
     }
 
     /// Where the database is.
@@ -243,6 +249,7 @@ impl Store {
         RunJournal::new(
             lease,
             Arc::clone(&self.writer),
+            Arc::clone(&self.readers),
             Arc::clone(&self.redactor),
             next,
         )

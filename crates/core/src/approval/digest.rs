@@ -1,0 +1,165 @@
+//! What an approval is bound to: the SHA-256 of a canonical JSON text.
+//!
+//! In canonical JSON the keys of an object are sorted by their bytes, nothing stands between the
+//! tokens, and a number is written by its value: `1`, `1.0` and `10e-1` are one number and have one
+//! digest, `-0` is `0`. Whole numbers are written in full, so that two large ones never fall together
+//! the way they would as floating-point numbers; others with the fewest digits that read back as the
+//! same number. Texts are taken as they are: two spellings of one letter are two texts, because a
+//! tool may tell them apart.
+
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Number, Value};
+use sha2::{Digest as _, Sha256};
+use windlass_spec::ToolName;
+
+const PREFIX: &str = "sha256:";
+
+/// The digest of one exact call or question. Written `sha256:` and 64 lower-case hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Digest([u8; 32]);
+
+/// A text that is no digest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no digest; one is written sha256: and 64 digits of 0-9 and a-f")]
+pub struct NotADigest(String);
+
+impl Digest {
+    /// The digest of a tool with its arguments: of `{"arguments":{...},"tool":"..."}`.
+    #[must_use]
+    pub fn of_call(tool: &ToolName, arguments: &Map<String, Value>) -> Self {
+        let mut text = r#"{"arguments":"#.to_owned();
+        write_object(&mut text, arguments);
+        text.push_str(r#","tool":"#);
+        write_text(&mut text, tool.as_str());
+        text.push('}');
+        Self::of_text(&text)
+    }
+
+    /// The digest of any JSON.
+    #[must_use]
+    pub fn of_json(value: &Value) -> Self {
+        Self::of_text(&canonical(value))
+    }
+
+    fn of_text(text: &str) -> Self {
+        Self(Sha256::digest(text.as_bytes()).into())
+    }
+}
+
+/// A JSON value as the one text all its spellings share.
+#[must_use]
+pub fn canonical(value: &Value) -> String {
+    let mut text = String::new();
+    write_value(&mut text, value);
+    text
+}
+
+fn write_value(text: &mut String, value: &Value) {
+    match value {
+        Value::Null => text.push_str("null"),
+        Value::Bool(true) => text.push_str("true"),
+        Value::Bool(false) => text.push_str("false"),
+        Value::Number(number) => text.push_str(&canonical_number(number)),
+        Value::String(content) => write_text(text, content),
+        Value::Array(items) => {
+            text.push('[');
+            for (position, item) in items.iter().enumerate() {
+                if position > 0 {
+                    text.push(',');
+                }
+                write_value(text, item);
+            }
+            text.push(']');
+        }
+        Value::Object(fields) => write_object(text, fields),
+    }
+}
+
+fn write_object(text: &mut String, fields: &Map<String, Value>) {
+    let mut sorted: Vec<_> = fields.iter().collect();
+    sorted.sort_unstable_by_key(|(name, _)| *name);
+    text.push('{');
+    for (position, (name, value)) in sorted.into_iter().enumerate() {
+        if position > 0 {
+            text.push(',');
+        }
+        write_text(text, name);
+        text.push(':');
+        write_value(text, value);
+    }
+    text.push('}');
+}
+
+fn write_text(text: &mut String, content: &str) {
+    text.push_str(&Value::from(content).to_string());
+}
+
+fn canonical_number(number: &Number) -> String {
+    match number.as_f64() {
+        Some(float) if number.is_f64() => {
+            if float == 0.0 {
+                "0".to_owned()
+            } else if float.fract() == 0.0 {
+                // All digits of a whole number, as an integer of that value is written.
+                format!("{float:.0}")
+            } else {
+                format!("{float:e}")
+            }
+        }
+        _ => number.to_string(),
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(PREFIX)?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+impl FromStr for Digest {
+    type Err = NotADigest;
+
+    fn from_str(text: &str) -> Result<Self, NotADigest> {
+        let refused = || NotADigest(text.chars().take(80).collect());
+        let digits = text.strip_prefix(PREFIX).ok_or_else(refused)?;
+        // One digest has one text, so capitals are refused.
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if digits.len() != 64 || !digits.bytes().all(is_digit) {
+            return Err(refused());
+        }
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
+            let pair = std::str::from_utf8(pair).map_err(|_| refused())?;
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| refused())?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = NotADigest;
+
+    fn try_from(text: String) -> Result<Self, NotADigest> {
+        text.parse()
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        let mut text = Self::new();
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{digest}");
+        text
+    }
+}

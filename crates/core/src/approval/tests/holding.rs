@@ -1,0 +1,119 @@
+use std::time::Duration;
+
+use super::*;
+
+fn held() -> Hold {
+    Hold::new(
+        call(),
+        who("ada"),
+        tool(),
+        object(json!({"to": "bob"})),
+        at(0),
+        DEFAULT_UNDO_WINDOW,
+    )
+}
+
+#[test]
+fn a_held_call_starts_when_its_time_has_come() {
+    let mut hold = held();
+    assert_eq!(hold.due_at(), at(10));
+    assert_eq!(hold.start(at(9)), Err(HoldError::NotDue(at(10))));
+    hold.start(at(10)).unwrap();
+    assert_eq!(
+        hold.start(at(11)),
+        Err(HoldError::TooLate(HoldStatus::Started))
+    );
+}
+
+#[test]
+fn a_released_call_starts_at_once() {
+    let mut hold = held();
+    hold.release(&who("bea"), at(1)).unwrap();
+    hold.start(at(1)).unwrap();
+    assert_eq!(hold.decided().unwrap().by, who("bea").principal);
+}
+
+#[test]
+fn an_undone_call_never_starts() {
+    let mut hold = held();
+    hold.undo(&who("bea"), at(12)).unwrap();
+    assert_eq!(
+        hold.start(at(20)),
+        Err(HoldError::TooLate(HoldStatus::Undone))
+    );
+    assert!(!hold.cancel(at(20)));
+}
+
+#[test]
+fn after_release_or_start_it_is_too_late_to_undo() {
+    let mut released = held();
+    released.release(&who("bea"), at(1)).unwrap();
+    let mut started = held();
+    started.start(at(10)).unwrap();
+    let mut cancelled = held();
+    assert!(cancelled.cancel(at(1)));
+    for mut hold in [released, started, cancelled] {
+        let status = hold.status();
+        assert_eq!(
+            hold.undo(&who("bea"), at(11)),
+            Err(HoldError::TooLate(status))
+        );
+        assert_eq!(
+            hold.release(&who("bea"), at(11)),
+            Err(HoldError::TooLate(status))
+        );
+        assert!(
+            HoldError::TooLate(status)
+                .to_string()
+                .contains("it is too late")
+        );
+    }
+}
+
+#[test]
+fn nobody_of_another_tenant_has_a_say_in_a_hold() {
+    let mut hold = held();
+    let stranger = Identity::new(text("other"), who("ada").principal);
+    assert!(matches!(
+        hold.undo(&stranger, at(1)),
+        Err(HoldError::NotEntitled(_))
+    ));
+    assert!(matches!(
+        hold.release(&stranger, at(1)),
+        Err(HoldError::NotEntitled(_))
+    ));
+    assert_eq!(hold.status(), HoldStatus::Held);
+}
+
+#[test]
+fn every_hold_reads_back_as_it_was_and_no_other_does() {
+    let mut undone = held();
+    undone.undo(&who("bea"), at(1)).unwrap();
+    let mut started = held();
+    started.start(at(10)).unwrap();
+    for hold in [held(), undone, started.clone()] {
+        let written = serde_json::to_string(&hold).unwrap();
+        assert_eq!(serde_json::from_str::<Hold>(&written).unwrap(), hold);
+    }
+    for (field, value) in [
+        ("status", json!("held")),
+        ("status", json!("undone")),
+        ("tool_args", json!({"to": "eve"})),
+        ("tool_name", json!("repay")),
+        ("ended_at", json!(at(9).to_string())),
+        ("ended_at", Value::Null),
+    ] {
+        let mut written = serde_json::to_value(&started).unwrap();
+        written[field] = value;
+        assert!(
+            serde_json::from_value::<Hold>(written.clone()).is_err(),
+            "{written}"
+        );
+    }
+}
+
+#[test]
+fn a_window_of_any_length_has_an_end() {
+    let hold = Hold::new(call(), who("ada"), tool(), Map::new(), at(0), Duration::MAX);
+    assert!(hold.due_at() > at(0));
+}

@@ -1,0 +1,373 @@
+//! Questions to people: listed and decided by anybody, from any process, whether or not the run they
+//! are about is at work. Whoever decides changes the row of the question and leaves a mail for the
+//! run's owner, in one transaction; of two who decide at once, one comes second and is told so.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use windlass_core::approval::{
+    Approval, ApprovalStatus, Changed, Digest, Identity, PersonDecision, Principal,
+};
+use windlass_spec::{CallId, RunId, Timestamp};
+
+use crate::error::Error;
+use crate::mailbox::{self, NewMail};
+use crate::redact::Redactor;
+use crate::store::Store;
+
+/// Fields of an approval that are not searched for secrets: what Windlass made up itself.
+const STRUCTURE: [&str; 9] = [
+    "run",
+    "call",
+    "parents",
+    "tenant",
+    "principal",
+    "digest",
+    "asked_at",
+    "expires_at",
+    "status",
+];
+
+/// Which questions to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ApprovalFilter {
+    /// Only those of this tenant.
+    pub tenant: Option<String>,
+    /// Only those of this run.
+    pub run: Option<RunId>,
+    /// Only those that stand there.
+    pub status: Option<ApprovalStatus>,
+    /// Only those of this kind: `authorize`, `ask` or `intervene`.
+    pub kind: Option<String>,
+    /// At most so many.
+    pub limit: Option<u32>,
+}
+
+impl ApprovalFilter {
+    /// Those that wait for a person.
+    #[must_use]
+    pub fn pending() -> Self {
+        Self {
+            status: Some(ApprovalStatus::Pending),
+            ..Self::default()
+        }
+    }
+}
+
+const SELECT: &str = "SELECT run, call, number, status, body FROM approvals ";
+
+impl Store {
+    /// Questions, the oldest first. Those nobody decided in time expire before they are listed.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn approvals(
+        &self,
+        filter: &ApprovalFilter,
+        now: Timestamp,
+    ) -> Result<Vec<Approval>, Error> {
+        self.sweep(now)?;
+        self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(&format!(
+                "{SELECT} WHERE (:tenant IS NULL OR tenant = :tenant)
+                     AND (:run IS NULL OR run = :run)
+                     AND (:status IS NULL OR status = :status)
+                     AND (:kind IS NULL OR kind = :kind)
+                 ORDER BY asked_at, run, call, number LIMIT :limit"
+            ))?;
+            let rows = select.query(named_params! {
+                ":tenant": filter.tenant,
+                ":run": filter.run.as_ref().map(RunId::as_str),
+                ":status": filter.status.map(ApprovalStatus::as_str),
+                ":kind": filter.kind,
+                // A negative limit is none.
+                ":limit": filter.limit.map_or(-1, i64::from),
+            })?;
+            let stored = all(rows)?;
+            Ok(stored.into_iter().map(|stored| stored.approval).collect())
+        })
+    }
+
+    /// The latest question about a call.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be read.
+    pub fn approval(&self, call: &CallId, now: Timestamp) -> Result<Approval, Error> {
+        self.sweep(now)?;
+        let stored = self.readers.read(|connection| latest(connection, call))?;
+        Ok(stored.approval)
+    }
+
+    /// Takes a person's decision about a call and tells the run's owner, in one transaction, and
+    /// waits for the disk. `digest` says what the person was shown. The first of two people who must
+    /// agree is recorded; the owner is told when the second has decided too.
+    ///
+    /// # Errors
+    /// If nobody is asked about the call ([`Error::NoSuchApproval`], also for other tenants), it is
+    /// settled ([`Error::AlreadyDecided`]), it is too late ([`Error::Expired`]), the person was shown
+    /// something else ([`Error::DigestDiffers`]), has no say in it ([`Error::NotEntitled`]), or the
+    /// decision cannot be taken ([`Error::Undecided`]).
+    pub fn decide(
+        &self,
+        call: &CallId,
+        digest: Option<&Digest>,
+        by: &Identity,
+        decision: PersonDecision,
+        now: Timestamp,
+    ) -> Result<Approval, Error> {
+        self.sweep(now)?;
+        let decision = self.redacted_decision(decision)?;
+        let (call, digest, by) = (call.clone(), digest.copied(), by.clone());
+        self.transact(move |connection| {
+            let mut stored = latest(connection, &call)?;
+            if stored.approval.request().principal.tenant != by.tenant {
+                return Err(Error::NoSuchApproval(call.clone()));
+            }
+            let changed = stored
+                .approval
+                .decide(&by, decision.clone(), digest.as_ref(), now)
+                .map_err(|error| Error::undecided(&call, error))?;
+            stored.update(connection)?;
+            if changed == Changed::Settled {
+                stored.tell_owner(connection, Some(&by.principal), now)?;
+            }
+            Ok(stored.approval)
+        })
+    }
+
+    /// Ends the questions that nobody decided in time and tells the owners of their runs. Says which
+    /// calls they were about.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub fn sweep(&self, now: Timestamp) -> Result<Vec<CallId>, Error> {
+        let overdue = "status = 'pending' AND expires_at <= ?1";
+        let is_overdue: bool = self.readers.read(|connection| {
+            let query = format!("SELECT EXISTS (SELECT 1 FROM approvals WHERE {overdue})");
+            let mut select = connection.prepare_cached(&query)?;
+            Ok(select.query_row([now.as_microseconds()], |row| row.get(0))?)
+        })?;
+        if !is_overdue {
+            return Ok(Vec::new());
+        }
+        self.transact(move |connection| {
+            let query = format!("{SELECT} WHERE {overdue} ORDER BY expires_at, run, call");
+            let mut select = connection.prepare_cached(&query)?;
+            let mut expired = Vec::new();
+            for mut stored in all(select.query([now.as_microseconds()])?)? {
+                if stored.approval.expire(now) {
+                    stored.update(connection)?;
+                    stored.tell_owner(connection, None, now)?;
+                    expired.push(stored.approval.call().clone());
+                }
+            }
+            Ok(expired)
+        })
+    }
+
+    /// Does something in one transaction and waits for the disk.
+    pub(crate) fn transact<T: Send + 'static>(
+        &self,
+        mut work: impl FnMut(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        // The thread that writes answers with a number; everything else comes by this way.
+        let result = Arc::new(Mutex::new(None));
+        let result_there = Arc::clone(&result);
+        self.writer.wait_for(Box::new(move |connection| {
+            let value = work(connection)?;
+            *result_there.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+            Ok(0)
+        }))?;
+        let value = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+        value.ok_or(Error::Closed)
+    }
+
+    /// The decision without secrets. Arguments are what will run, so they cannot do without theirs.
+    fn redacted_decision(&self, decision: PersonDecision) -> Result<PersonDecision, Error> {
+        let text = self.redactor.json(&decision, &["decision"])?;
+        let redacted = serde_json::from_str(&text)
+            .map_err(|error| Error::unreadable("the decision", error))?;
+        if decision.lets_run() && redacted != decision {
+            return Err(Error::SecretInStructure);
+        }
+        Ok(redacted)
+    }
+}
+
+/// A question with its place in the table.
+pub(crate) struct StoredApproval {
+    number: i64,
+    pub(crate) approval: Approval,
+}
+
+impl StoredApproval {
+    fn update(&self, connection: &Connection) -> Result<(), Error> {
+        let body = written(&self.approval)?;
+        let call = self.approval.call();
+        let mut update = connection.prepare_cached(
+            "UPDATE approvals SET status = ?4, settled_at = ?5, body = ?6
+             WHERE run = ?1 AND call = ?2 AND number = ?3 AND status = 'pending'",
+        )?;
+        let changed = update.execute(params![
+            call.run.as_str(),
+            call.to_string(),
+            self.number,
+            self.approval.status().as_str(),
+            self.approval.settled_at().map(Timestamp::as_microseconds),
+            body
+        ])?;
+        match changed {
+            0 => Err(Error::NoSuchApproval(call.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    fn tell_owner(
+        &self,
+        connection: &Connection,
+        by: Option<&Principal>,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let call = self.approval.call();
+        let mail = NewMail {
+            run: &call.run,
+            kind: "settled",
+            call: Some(call),
+            number: Some(self.number),
+            by,
+            at,
+        };
+        mailbox::post(connection, &mail)
+    }
+}
+
+/// Stores a question that is put to a person. `body` is its JSON without secrets.
+pub(crate) fn insert(connection: &Connection, asked: &Approval, body: &str) -> Result<(), Error> {
+    let (call, request) = (asked.call(), asked.request());
+    let pending: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM approvals
+                 WHERE run = ?1 AND call = ?2 AND status = 'pending')",
+        )?
+        .query_row((call.run.as_str(), call.to_string()), |row| row.get(0))?;
+    if pending || asked.status() != ApprovalStatus::Pending {
+        return Err(Error::AlreadyAsked(call.clone()));
+    }
+    let tool = asked.question().authorize().map(|call| &call.tool_name);
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO approvals (run, call, number, tenant, principal, kind, tool, status,
+             asked_at, expires_at, body)
+         SELECT run, ?2,
+             (SELECT 1 + coalesce(max(number), 0) FROM approvals WHERE run = ?1 AND call = ?2),
+             tenant, principal, ?5, ?6, ?7, ?8, ?9, ?10
+         FROM runs WHERE run = ?1 AND tenant = ?3 AND principal = ?4",
+    )?;
+    let inserted = insert.execute(params![
+        call.run.as_str(),
+        call.to_string(),
+        request.principal.tenant.as_str(),
+        request.principal.principal.as_str(),
+        asked.question().kind(),
+        tool.map(windlass_spec::ToolName::as_str),
+        asked.status().as_str(),
+        request.asked_at.as_microseconds(),
+        request.expires_at.as_microseconds(),
+        body
+    ])?;
+    match inserted {
+        0 => Err(Error::NotOfThisRun {
+            run: call.run.clone(),
+            call: call.clone(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The JSON of a question without secrets, and what it says.
+pub(crate) fn redacted(
+    redactor: &Redactor,
+    approval: &Approval,
+) -> Result<(Approval, String), Error> {
+    let body = redactor.json(approval, &STRUCTURE)?;
+    let approval =
+        serde_json::from_str(&body).map_err(|error| Error::unreadable("the question", error))?;
+    Ok((approval, body))
+}
+
+/// Withdraws the pending questions of a run, or of one call of it.
+pub(crate) fn withdraw(
+    connection: &Connection,
+    run: &RunId,
+    call: Option<&CallId>,
+    at: Timestamp,
+) -> Result<(), Error> {
+    let mut select = connection.prepare_cached(&format!(
+        "{SELECT} WHERE run = ?1 AND status = 'pending' AND (?2 IS NULL OR call = ?2)"
+    ))?;
+    let call = call.map(ToString::to_string);
+    for mut stored in all(select.query((run.as_str(), call))?)? {
+        if stored.approval.cancel(at) {
+            stored.update(connection)?;
+        }
+    }
+    Ok(())
+}
+
+/// One question by its place.
+pub(crate) fn numbered(
+    connection: &Connection,
+    call: &CallId,
+    number: i64,
+) -> Result<Approval, Error> {
+    let mut select = connection.prepare_cached(&format!(
+        "{SELECT} WHERE run = ?1 AND call = ?2 AND number = ?3"
+    ))?;
+    let parameters = (call.run.as_str(), call.to_string(), number);
+    let found = select
+        .query_row(parameters, |row| Ok(stored(row)))
+        .optional()?;
+    let found = found.ok_or_else(|| Error::NoSuchApproval(call.clone()))??;
+    Ok(found.approval)
+}
+
+fn latest(connection: &Connection, call: &CallId) -> Result<StoredApproval, Error> {
+    let mut select = connection.prepare_cached(&format!(
+        "{SELECT} WHERE run = ?1 AND call = ?2 ORDER BY number DESC LIMIT 1"
+    ))?;
+    let found = select
+        .query_row((call.run.as_str(), call.to_string()), |row| Ok(stored(row)))
+        .optional()?;
+    found.ok_or_else(|| Error::NoSuchApproval(call.clone()))?
+}
+
+fn all(mut rows: rusqlite::Rows<'_>) -> Result<Vec<StoredApproval>, Error> {
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(stored(row)?);
+    }
+    Ok(found)
+}
+
+fn stored(row: &Row<'_>) -> Result<StoredApproval, Error> {
+    let (run, call): (String, String) = (row.get("run")?, row.get("call")?);
+    let (status, body): (String, String) = (row.get("status")?, row.get("body")?);
+    let place = || format!("the question about the call `{call}`");
+    let approval: Approval =
+        serde_json::from_str(&body).map_err(|error| Error::unreadable(place(), error))?;
+    // The columns are what lists and rules go by, the body what runs: they must say the same.
+    let is_the_same = approval.run().as_str() == run
+        && approval.call().to_string() == call
+        && approval.status().as_str() == status;
+    if !is_the_same {
+        let reason = "its columns and its body do not agree";
+        return Err(Error::unreadable(place(), reason));
+    }
+    Ok(StoredApproval {
+        number: row.get("number")?,
+        approval,
+    })
+}
+
+fn written(approval: &Approval) -> Result<String, Error> {
+    serde_json::to_string(approval).map_err(|error| Error::unreadable("the question", error))
+}

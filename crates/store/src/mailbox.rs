@@ -1,0 +1,366 @@
+//! The mailbox of a run: what others want of its owner. Anybody may leave a mail; only the owner takes
+//! one, once, in the transaction that stores the event it leads to. So a decision is neither lost when
+//! a process dies nor acted on twice.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_core::approval::{Approval, Hold, Identity, Principal};
+use windlass_spec::{CallId, RunId, Timestamp};
+
+use crate::connection::Readers;
+use crate::error::Error;
+use crate::journal::RunJournal;
+use crate::read::{run_id, standing};
+use crate::redact::RedactedEvent;
+use crate::store::Store;
+use crate::{approval, hold};
+
+/// Which mail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MailId(i64);
+
+impl std::fmt::Display for MailId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Something others want of the owner of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mail {
+    /// Which it is.
+    pub id: MailId,
+    /// Who sent it; nobody if time did.
+    pub by: Option<Principal>,
+    /// When it was sent.
+    pub at: Timestamp,
+    /// What it says.
+    pub message: Message,
+}
+
+/// What a mail says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message {
+    /// A question is settled: decided, or expired.
+    Settled(Box<Approval>),
+    /// A held call is undone.
+    Undo(CallId),
+    /// A held call may start at once.
+    Release(CallId),
+    /// The run is to stop.
+    Cancel,
+}
+
+/// What is stored together with an event, all of it or nothing.
+#[derive(Debug, Clone, Copy)]
+pub enum Alongside<'a> {
+    /// A question is put to a person.
+    Ask(&'a Approval),
+    /// A call is held.
+    Hold(&'a Hold),
+    /// A held call is about to run. Refused if it was undone, or is still to be held at the time of
+    /// the event.
+    Start(&'a CallId),
+    /// A mail is taken. Refused if it was taken before.
+    Take(MailId),
+    /// The pending question and the hold of a call are withdrawn, if there are any.
+    Withdraw(&'a CallId),
+}
+
+impl RunJournal {
+    /// What others want of this run and was not taken yet, in the order in which it was sent.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn mail(&self) -> Result<Vec<Mail>, Error> {
+        mail(&self.readers, self.lease().run())
+    }
+
+    /// Stores an event and what goes with it in one transaction, and waits for the disk. Says which
+    /// number the event has.
+    ///
+    /// # Errors
+    /// If part of it is refused, in which case nothing is stored and the journal is as before; or if
+    /// it could not be stored.
+    pub fn append_alongside(
+        &self,
+        event: &RedactedEvent,
+        alongside: &[Alongside<'_>],
+    ) -> Result<u64, Error> {
+        let parts: Result<Vec<Part>, Error> = alongside
+            .iter()
+            .map(|alongside| self.part(alongside))
+            .collect();
+        let parts = parts?;
+        let run = self.lease().run().clone();
+        let at = event.event().at();
+        let beside = move |connection: &Connection, seq| {
+            parts
+                .iter()
+                .try_for_each(|part| part.store(connection, &run, seq, at))
+        };
+        self.append_beside(event, Box::new(beside))
+    }
+
+    /// Stores an event and the question it asks.
+    ///
+    /// # Errors
+    /// If the call has a pending question ([`Error::AlreadyAsked`]), the question is not of this run
+    /// ([`Error::NotOfThisRun`]), or it could not be stored.
+    pub fn append_asking(&self, event: &RedactedEvent, asked: &Approval) -> Result<u64, Error> {
+        self.append_alongside(event, &[Alongside::Ask(asked)])
+    }
+
+    /// Stores an event and the hold it begins.
+    ///
+    /// # Errors
+    /// If the call was held before ([`Error::AlreadyHeld`]), is not of this run
+    /// ([`Error::NotOfThisRun`]), or it could not be stored.
+    pub fn append_holding(&self, event: &RedactedEvent, held: &Hold) -> Result<u64, Error> {
+        self.append_alongside(event, &[Alongside::Hold(held)])
+    }
+
+    /// Stores the event that a held call is about to run, if it may.
+    ///
+    /// # Errors
+    /// If it is not held ([`Error::NoSuchHold`]), was undone, given up or started before
+    /// ([`Error::TooLate`]), is still to be held ([`Error::NotDue`]), or it could not be stored.
+    pub fn append_starting(&self, event: &RedactedEvent, call: &CallId) -> Result<u64, Error> {
+        self.append_alongside(event, &[Alongside::Start(call)])
+    }
+
+    /// Takes a mail and stores the event it leads to.
+    ///
+    /// # Errors
+    /// If the mail was taken before ([`Error::NoSuchMail`]), or it could not be stored.
+    pub fn append_taking(&self, event: &RedactedEvent, mail: MailId) -> Result<u64, Error> {
+        self.append_alongside(event, &[Alongside::Take(mail)])
+    }
+
+    fn part(&self, alongside: &Alongside<'_>) -> Result<Part, Error> {
+        let check = |call: &CallId| {
+            let run = self.lease().run();
+            let is_ours = call.run == *run;
+            is_ours.then_some(()).ok_or_else(|| Error::NotOfThisRun {
+                run: run.clone(),
+                call: call.clone(),
+            })
+        };
+        Ok(match *alongside {
+            Alongside::Ask(asked) => {
+                check(asked.call())?;
+                let (asked, body) = approval::redacted(&self.redactor, asked)?;
+                Part::Ask(Box::new(asked), body)
+            }
+            Alongside::Hold(held) => {
+                check(held.call())?;
+                let (held, body) = hold::redacted(&self.redactor, held)?;
+                Part::Hold(Box::new(held), body)
+            }
+            Alongside::Start(call) => {
+                check(call)?;
+                Part::Start(call.clone())
+            }
+            Alongside::Take(mail) => Part::Take(mail),
+            Alongside::Withdraw(call) => {
+                check(call)?;
+                Part::Withdraw(call.clone())
+            }
+        })
+    }
+}
+
+/// What is stored together with an event, without secrets and ready to be sent to another thread.
+enum Part {
+    Ask(Box<Approval>, String),
+    Hold(Box<Hold>, String),
+    Start(CallId),
+    Take(MailId),
+    Withdraw(CallId),
+}
+
+impl Part {
+    fn store(
+        &self,
+        connection: &Connection,
+        run: &RunId,
+        seq: i64,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Ask(asked, body) => approval::insert(connection, asked, body),
+            Self::Hold(held, body) => hold::insert(connection, held, body),
+            Self::Start(call) => hold::start(connection, call, at),
+            Self::Take(mail) => take(connection, run, *mail, seq, at),
+            Self::Withdraw(call) => {
+                approval::withdraw(connection, run, Some(call), at)?;
+                hold::withdraw(connection, run, Some(call), at)
+            }
+        }
+    }
+}
+
+impl Store {
+    /// What others want of a run and its owner has not taken yet.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn mail(&self, run: &RunId) -> Result<Vec<Mail>, Error> {
+        mail(&self.readers, run)
+    }
+
+    /// The runs that are not over and whose owner, or the one they are waiting for, has mail to take.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn runs_with_mail(&self) -> Result<Vec<RunId>, Error> {
+        self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(
+                "SELECT run FROM runs WHERE state <> 'ended' AND run IN
+                     (SELECT run FROM mailbox WHERE taken_at IS NULL) ORDER BY run",
+            )?;
+            let rows = select.query_map([], |row| row.get(0))?;
+            rows.map(|text| run_id(text?)).collect()
+        })
+    }
+
+    /// Asks the owner of a run to stop it. Its pending questions are withdrawn and its held calls
+    /// given up at once, so nothing decided afterwards counts.
+    ///
+    /// # Errors
+    /// If there is no such run, also for other tenants, or it has ended.
+    pub fn request_cancel(&self, run: &RunId, by: &Identity, now: Timestamp) -> Result<(), Error> {
+        let (run, by) = (run.clone(), by.clone());
+        self.transact(move |connection| {
+            let tenant: Option<String> = connection
+                .prepare_cached("SELECT tenant FROM runs WHERE run = ?1")?
+                .query_row([run.as_str()], |row| row.get(0))
+                .optional()?;
+            if tenant.as_deref() != Some(by.tenant.as_str()) {
+                return Err(Error::NoSuchRun(run.clone()));
+            }
+            if standing(connection, &run)?.as_deref() == Some("ended") {
+                return Err(Error::Ended(run.clone()));
+            }
+            approval::withdraw(connection, &run, None, now)?;
+            hold::withdraw(connection, &run, None, now)?;
+            let is_asked: bool = connection
+                .prepare_cached(
+                    "SELECT EXISTS (SELECT 1 FROM mailbox
+                         WHERE run = ?1 AND kind = 'cancel' AND taken_at IS NULL)",
+                )?
+                .query_row([run.as_str()], |row| row.get(0))?;
+            if is_asked {
+                return Ok(());
+            }
+            let mail = NewMail {
+                run: &run,
+                kind: "cancel",
+                call: None,
+                number: None,
+                by: Some(&by.principal),
+                at: now,
+            };
+            post(connection, &mail)
+        })
+    }
+}
+
+/// A mail to be sent.
+pub(crate) struct NewMail<'a> {
+    pub(crate) run: &'a RunId,
+    pub(crate) kind: &'static str,
+    pub(crate) call: Option<&'a CallId>,
+    pub(crate) number: Option<i64>,
+    pub(crate) by: Option<&'a Principal>,
+    pub(crate) at: Timestamp,
+}
+
+/// Leaves a mail for the owner of a run.
+pub(crate) fn post(connection: &Connection, mail: &NewMail<'_>) -> Result<(), Error> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO mailbox (run, tenant, principal, kind, call, number, sent_by, sent_at)
+         SELECT run, tenant, principal, ?2, ?3, ?4, ?5, ?6 FROM runs WHERE run = ?1",
+    )?;
+    let sent = insert.execute(params![
+        mail.run.as_str(),
+        mail.kind,
+        mail.call.map(ToString::to_string),
+        mail.number,
+        mail.by.map(Principal::as_str),
+        mail.at.as_microseconds()
+    ])?;
+    match sent {
+        0 => Err(Error::NoSuchRun(mail.run.clone())),
+        _ => Ok(()),
+    }
+}
+
+/// Withdraws everything of a run that is over, at the time it ended.
+pub(crate) fn withdraw_all(connection: &Connection, run: &RunId) -> Result<(), Error> {
+    let at: i64 = connection
+        .prepare_cached("SELECT ended_at FROM runs WHERE run = ?1")?
+        .query_row([run.as_str()], |row| row.get(0))?;
+    let at = Timestamp::from_microseconds(at);
+    approval::withdraw(connection, run, None, at)?;
+    hold::withdraw(connection, run, None, at)
+}
+
+fn take(
+    connection: &Connection,
+    run: &RunId,
+    mail: MailId,
+    seq: i64,
+    at: Timestamp,
+) -> Result<(), Error> {
+    let mut update = connection.prepare_cached(
+        "UPDATE mailbox SET taken_at = ?3, taken_seq = ?4
+         WHERE id = ?1 AND run = ?2 AND taken_at IS NULL",
+    )?;
+    match update.execute((mail.0, run.as_str(), at.as_microseconds(), seq))? {
+        0 => Err(Error::NoSuchMail(mail.0)),
+        _ => Ok(()),
+    }
+}
+
+fn mail(readers: &Readers, run: &RunId) -> Result<Vec<Mail>, Error> {
+    readers.read(|connection| {
+        let mut select = connection.prepare_cached(
+            "SELECT id, kind, call, number, sent_by, sent_at FROM mailbox
+             WHERE run = ?1 AND taken_at IS NULL ORDER BY id",
+        )?;
+        let mut rows = select.query([run.as_str()])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(received(connection, row)?);
+        }
+        Ok(found)
+    })
+}
+
+fn received(connection: &Connection, row: &Row<'_>) -> Result<Mail, Error> {
+    let id: i64 = row.get("id")?;
+    let place = || format!("the mail {id}");
+    let kind: String = row.get("kind")?;
+    let call: Option<String> = row.get("call")?;
+    let number: Option<i64> = row.get("number")?;
+    let by: Option<String> = row.get("sent_by")?;
+    let by = by.map(Principal::new).transpose();
+    let call = call.map(|text| text.parse()).transpose();
+    let call: Option<CallId> = call.map_err(|error| Error::unreadable(place(), error))?;
+    let message = match (kind.as_str(), call, number) {
+        // A settled question never changes, so it says what it said when the mail was sent.
+        ("settled", Some(call), Some(number)) => {
+            Message::Settled(Box::new(approval::numbered(connection, &call, number)?))
+        }
+        ("undo", Some(call), None) => Message::Undo(call),
+        ("release", Some(call), None) => Message::Release(call),
+        ("cancel", None, None) => Message::Cancel,
+        _ => return Err(Error::unreadable(place(), format!("it is no `{kind}`"))),
+    };
+    Ok(Mail {
+        id: MailId(id),
+        by: by.map_err(|error| Error::unreadable(place(), error))?,
+        at: Timestamp::from_microseconds(row.get("sent_at")?),
+        message,
+    })
+}

@@ -1,0 +1,192 @@
+//! Standing approvals: kept, listed and taken back. What one covers is decided in `windlass-core`.
+
+use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use windlass_core::approval::{Identity, Reach, Standing, StandingCall};
+use windlass_spec::{Timestamp, ToolName};
+
+use crate::error::Error;
+use crate::store::Store;
+
+/// Which standing approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StandingId(i64);
+
+impl StandingId {
+    /// The one of that number.
+    #[must_use]
+    pub const fn new(number: i64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> i64 {
+        self.0
+    }
+}
+
+impl std::fmt::Display for StandingId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A standing approval as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredStanding {
+    /// Which it is.
+    pub id: StandingId,
+    /// What it says.
+    pub standing: Standing,
+}
+
+/// Which standing approvals to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StandingFilter {
+    /// Only those of this tenant.
+    pub tenant: Option<String>,
+    /// Only those for calls on behalf of this principal.
+    pub principal: Option<String>,
+    /// Only those for this tool.
+    pub tool: Option<ToolName>,
+    /// Only those that are neither revoked nor past their date at this time.
+    pub in_force_at: Option<Timestamp>,
+}
+
+const SELECT: &str = "SELECT id, body FROM standing_approvals ";
+
+impl Store {
+    /// Keeps a standing approval and waits for the disk.
+    ///
+    /// # Errors
+    /// If it could not be stored.
+    pub fn grant_standing(&self, standing: &Standing) -> Result<StandingId, Error> {
+        let (standing, body) = (standing.clone(), written(standing)?);
+        let id = self.writer.wait_for(Box::new(move |connection| {
+            let mut insert = connection.prepare_cached(
+                "INSERT INTO standing_approvals
+                     (tenant, principal, tool, granted_at, revoked_at, body)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?;
+            insert.execute(params![
+                standing.principal().tenant.as_str(),
+                standing.principal().principal.as_str(),
+                standing.tool_name().as_str(),
+                standing.granted_at().as_microseconds(),
+                standing
+                    .revoked()
+                    .map(|revoked| revoked.at.as_microseconds()),
+                body
+            ])?;
+            Ok(connection.last_insert_rowid())
+        }))?;
+        Ok(StandingId(id))
+    }
+
+    /// Standing approvals, the oldest first.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn standing(&self, filter: &StandingFilter) -> Result<Vec<StoredStanding>, Error> {
+        let mut found = self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(&format!(
+                "{SELECT} WHERE (:tenant IS NULL OR tenant = :tenant)
+                     AND (:principal IS NULL OR principal = :principal)
+                     AND (:tool IS NULL OR tool = :tool) ORDER BY id"
+            ))?;
+            all(select.query(named_params! {
+                ":tenant": filter.tenant,
+                ":principal": filter.principal,
+                ":tool": filter.tool.as_ref().map(ToolName::as_str),
+            })?)
+        })?;
+        if let Some(at) = filter.in_force_at {
+            found.retain(|stored| is_in_force(&stored.standing, at));
+        }
+        Ok(found)
+    }
+
+    /// The first standing approval that covers a call, if there is one.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn covering(&self, call: &StandingCall<'_>) -> Result<Option<StoredStanding>, Error> {
+        let candidates = self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(&format!(
+                "{SELECT} WHERE tenant = ?1 AND principal = ?2 AND tool = ?3
+                     AND revoked_at IS NULL ORDER BY id"
+            ))?;
+            all(select.query((
+                call.principal.tenant.as_str(),
+                call.principal.principal.as_str(),
+                call.tool.as_str(),
+            ))?)
+        })?;
+        let mut candidates = candidates.into_iter();
+        Ok(candidates.find(|stored| stored.standing.covers(call)))
+    }
+
+    /// Takes a standing approval back. One that was taken back before stays as it was.
+    ///
+    /// # Errors
+    /// If there is none of that number, also for other tenants, or it could not be stored.
+    pub fn revoke_standing(
+        &self,
+        id: StandingId,
+        by: &Identity,
+        now: Timestamp,
+    ) -> Result<Standing, Error> {
+        let by = by.clone();
+        self.transact(move |connection| {
+            let mut standing = find(connection, id)?;
+            if standing.principal().tenant != by.tenant {
+                return Err(Error::NoSuchStanding(id.0));
+            }
+            if standing.revoke(&by.principal, now) {
+                let mut update = connection.prepare_cached(
+                    "UPDATE standing_approvals SET revoked_at = ?2, body = ?3 WHERE id = ?1",
+                )?;
+                update.execute((id.0, now.as_microseconds(), written(&standing)?))?;
+            }
+            Ok(standing)
+        })
+    }
+}
+
+fn is_in_force(standing: &Standing, at: Timestamp) -> bool {
+    let is_past = match standing.reach() {
+        Reach::Run { .. } => false,
+        Reach::Until { until } => at >= *until,
+    };
+    standing.revoked().is_none() && !is_past
+}
+
+fn find(connection: &Connection, id: StandingId) -> Result<Standing, Error> {
+    let mut select = connection.prepare_cached(&format!("{SELECT} WHERE id = ?1"))?;
+    let found = select.query_row([id.0], |row| Ok(stored(row))).optional()?;
+    let found = found.ok_or(Error::NoSuchStanding(id.0))??;
+    Ok(found.standing)
+}
+
+fn all(mut rows: rusqlite::Rows<'_>) -> Result<Vec<StoredStanding>, Error> {
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(stored(row)?);
+    }
+    Ok(found)
+}
+
+fn stored(row: &Row<'_>) -> Result<StoredStanding, Error> {
+    let (id, body): (i64, String) = (row.get("id")?, row.get("body")?);
+    let standing = serde_json::from_str(&body)
+        .map_err(|error| Error::unreadable(format!("the standing approval {id}"), error))?;
+    Ok(StoredStanding {
+        id: StandingId(id),
+        standing,
+    })
+}
+
+fn written(standing: &Standing) -> Result<String, Error> {
+    serde_json::to_string(standing)
+        .map_err(|error| Error::unreadable("the standing approval", error))
+}

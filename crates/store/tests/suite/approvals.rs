@@ -1,0 +1,445 @@
+//! Questions to people, from the asking to the end.
+
+use rusqlite::Connection;
+use windlass_core::approval::{Approval, ApprovalStatus, Ask, Outcome, PersonDecision, Question};
+use windlass_core::run::RunEnd;
+use windlass_spec::SecurityLevel;
+use windlass_store::{
+    Alongside, ApprovalFilter, Durability, Error, Message, Options, Redactor, Store,
+};
+
+use super::asking::{
+    DAY, approval, arguments, asks, authorize, call, digest, edited, event, now, reject, request,
+    text, who,
+};
+use super::support::{at, contains, file_bytes, id, open, passed, start};
+
+#[test]
+fn a_question_is_stored_with_its_event_and_seen_by_every_process() {
+    let (_directory, store) = open();
+    let (journal, _) = start(&store, "r1");
+    let asked = approval(call("r1", 0));
+    let seq = journal.append_asking(&event(&journal, 1), &asked).unwrap();
+    assert_eq!(seq, 2);
+    let elsewhere = Store::open(store.path()).unwrap();
+    assert_eq!(elsewhere.events(&id("r1")).unwrap().len(), 2);
+    let listed = elsewhere
+        .approvals(&ApprovalFilter::pending(), now())
+        .unwrap();
+    assert_eq!(listed, std::slice::from_ref(&asked));
+    assert_eq!(elsewhere.approval(&call("r1", 0), now()).unwrap(), asked);
+}
+
+#[test]
+fn a_refused_question_takes_its_event_with_it_and_the_journal_goes_on() {
+    let (_directory, store) = open();
+    let (journal, _) = start(&store, "r1");
+    asks(&journal, &approval(call("r1", 0)));
+    let again = journal.append_asking(&event(&journal, 2), &approval(call("r1", 0)));
+    assert!(matches!(again, Err(Error::AlreadyAsked(_))), "{again:?}");
+    let theirs = journal.append_asking(&event(&journal, 2), &approval(call("r2", 0)));
+    assert!(
+        matches!(theirs, Err(Error::NotOfThisRun { .. })),
+        "{theirs:?}"
+    );
+    let mut other = request(call("r1", 1));
+    other.principal = who("eve");
+    let other = Approval::ask(other).unwrap();
+    let others = journal.append_asking(&event(&journal, 2), &other);
+    assert!(
+        matches!(others, Err(Error::NotOfThisRun { .. })),
+        "{others:?}"
+    );
+
+    let both = [
+        Alongside::Ask(&approval(call("r1", 1))),
+        Alongside::Ask(&approval(call("r1", 0))),
+    ];
+    let neither = journal.append_alongside(&event(&journal, 2), &both);
+    assert!(
+        matches!(neither, Err(Error::AlreadyAsked(_))),
+        "{neither:?}"
+    );
+    assert_eq!(store.events(&id("r1")).unwrap().len(), 2);
+    let all = store.approvals(&ApprovalFilter::default(), now()).unwrap();
+    assert_eq!(all.len(), 1, "all of it or nothing");
+
+    let seq = journal.append(&passed(3), Durability::Synced).unwrap();
+    assert_eq!(seq, 3, "no gap");
+    store.fold(&id("r1")).unwrap();
+}
+
+#[test]
+fn a_decision_changes_the_question_and_tells_the_owner() {
+    let (_directory, store) = open();
+    let (journal, _) = start(&store, "r1");
+    asks(&journal, &approval(call("r1", 0)));
+    let elsewhere = Store::open(store.path()).unwrap();
+    let decided = elsewhere
+        .decide(
+            &call("r1", 0),
+            Some(&digest(10)),
+            &who("bea"),
+            edited(7),
+            now(),
+        )
+        .unwrap();
+    assert_eq!(decided.status(), ApprovalStatus::Approved);
+    let Some(Outcome::Run {
+        arguments: approved,
+        is_edited,
+        ..
+    }) = decided.outcome()
+    else {
+        panic!("{decided:?}")
+    };
+    assert_eq!((approved, is_edited), (arguments(7), true));
+    assert_eq!(store.approval(&call("r1", 0), now()).unwrap(), decided);
+    let mail = journal.mail().unwrap();
+    assert_eq!(mail.len(), 1);
+    assert_eq!(mail[0].by, Some(who("bea").principal));
+    assert_eq!(mail[0].at, now());
+    assert_eq!(mail[0].message, Message::Settled(Box::new(decided)));
+}
+
+#[test]
+fn a_critical_call_is_settled_by_the_second_person() {
+    let (_directory, store) = open();
+    let (journal, _) = start(&store, "r1");
+    let mut critical = request(call("r1", 0));
+    critical.question = authorize(SecurityLevel::Critical);
+    asks(&journal, &Approval::ask(critical).unwrap());
+    let decide = |by: &str| {
+        let elsewhere = Store::open(store.path()).unwrap();
+        elsewhere.decide(
+            &call("r1", 0),
+            None,
+            &who(by),
+            PersonDecision::Approve,
+            now(),
+        )
+    };
+    let first = decide("bea").unwrap();
+    assert_eq!(
+        (first.status(), first.still_needed()),
+        (ApprovalStatus::Pending, 1)
+    );
+    assert!(journal.mail().unwrap().is_empty());
+    let same = decide("bea").unwrap_err();
+    assert!(matches!(same, Error::Undecided { .. }), "{same}");
+    assert!(same.to_string().contains("a second person"), "{same}");
+    assert_eq!(decide("cem").unwrap().status(), ApprovalStatus::Approved);
+    assert_eq!(journal.mail().unwrap().len(), 1);
+}
+
+#[test]
+fn an_overdue_question_expires_whoever_looks() {
+    let expiring = || {
+        let (directory, store) = open();
+        let (journal, _) = start(&store, "r1");
+        asks(&journal, &approval(call("r1", 0)));
+        (directory, store, journal)
+    };
+    let late = at(DAY);
+    let looks: [fn(&Store); 4] = [
+        |store| assert_eq!(store.sweep(at(DAY)).unwrap(), [call("r1", 0)]),
+        |store| {
+            let filter = ApprovalFilter::pending();
+            assert!(store.approvals(&filter, at(DAY)).unwrap().is_empty());
+        },
+        |store| {
+            let found = store.approval(&call("r1", 0), at(DAY)).unwrap();
+            assert_eq!(found.status(), ApprovalStatus::Expired);
+        },
+        |store| {
+            let options = Options {
+                now: Some(at(DAY)),
+                ..Options::default()
+            };
+            drop(Store::open_with(store.path(), options).unwrap());
+        },
+    ];
+    for look in looks {
+        let (_directory, store, journal) = expiring();
+        assert!(store.sweep(at(DAY - 1)).unwrap().is_empty());
+        look(&store);
+        let mail = journal.mail().unwrap();
+        assert_eq!(mail.len(), 1, "and its owner is told once");
+        assert_eq!((mail[0].by.clone(), mail[0].at), (None, late));
+        let Message::Settled(expired) = &mail[0].message else {
+            panic!("{mail:?}")
+        };
+        assert_eq!(expired.outcome(), Some(Outcome::Expired));
+        assert!(store.sweep(at(2 * DAY)).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_call_may_lead_to_a_second_question_when_the_first_is_settled() {
+    let (_directory, store) = open();
+    let (journal, _) = start(&store, "r1");
+    asks(&journal, &approval(call("r1", 0)));
+    store
+        .decide(
+            &call("r1", 0),
+            None,
+            &who("bea"),
+            PersonDecision::Approve,
+            now(),
+        )
+        .unwrap();
+    let mut second = request(call("r1", 0));
+    second.question = Question::Ask(Ask {
+        question: text("Which account?"),
+        context: None,
+        options: Vec::new(),
+        free_text: true,
+    });
+    asks(&journal, &Approval::ask(second).unwrap());
+    let answer = PersonDecision::Answer {
+        text: text("Savings."),
+    };
+    let stale = store.decide(
+        &call("r1", 0),
+        Some(&digest(10)),
+        &who("bea"),
+        answer.clone(),
+        now(),
+    );
+    assert!(
+        matches!(stale, Err(Error::DigestDiffers { .. })),
+        "{stale:?}"
+    );
+    let answered = store
+        .decide(&call("r1", 0), None, &who("bea"), answer, now())
+        .unwrap();
+    assert_eq!(
+        answered.outcome(),
+        Some(Outcome::Answered(text("Savings.")))
+    );
+    let mail = journal.mail().unwrap();
+    let settled: Vec<_> = mail
+        .iter()
+        .map(|mail| match &mail.message {
+            Message::Settled(settled) => settled.question().kind(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(settled, ["authorize", "ask"], "each mail has its question");
+}
+
+#[test]
+fn a_run_that_ends_withdraws_its_questions_and_one_that_waits_does_not() {
+    let (_directory, store) = open();
+    for (run, end, status) in [
+        ("over", RunEnd::Completed, ApprovalStatus::Cancelled),
+        ("waits", RunEnd::WaitingForPerson, ApprovalStatus::Pending),
+    ] {
+        let (journal, _) = start(&store, run);
+        asks(&journal, &approval(call(run, 0)));
+        journal.end(&end).unwrap();
+        let found = store.approval(&call(run, 0), now()).unwrap();
+        assert_eq!(found.status(), status, "{run}");
+    }
+}
+
+#[test]
+fn the_owner_withdraws_a_question_with_an_event() {
+    let (_directory, store) = open();
+    let (journal, _) = start(&store, "r1");
+    asks(&journal, &approval(call("r1", 0)));
+    asks(&journal, &approval(call("r1", 1)));
+    let withdraw = [Alongside::Withdraw(&call("r1", 0))];
+    journal
+        .append_alongside(&event(&journal, 5), &withdraw)
+        .unwrap();
+    let withdrawn = store.approval(&call("r1", 0), now()).unwrap();
+    assert_eq!(withdrawn.outcome(), Some(Outcome::Cancelled));
+    assert_eq!(withdrawn.settled_at(), Some(at(5)));
+    let other = store.approval(&call("r1", 1), now()).unwrap();
+    assert_eq!(other.status(), ApprovalStatus::Pending);
+}
+
+#[test]
+fn questions_are_listed_by_run_tenant_status_and_kind() {
+    let (_directory, store) = open();
+    for run in ["r1", "r2"] {
+        let (journal, _) = start(&store, run);
+        asks(&journal, &approval(call(run, 0)));
+        asks(&journal, &approval(call(run, 1)));
+    }
+    store
+        .decide(&call("r2", 1), None, &who("bea"), reject(), now())
+        .unwrap();
+    let calls = |filter: ApprovalFilter| -> Vec<String> {
+        let found = store.approvals(&filter, now()).unwrap();
+        found.iter().map(|found| found.call().to_string()).collect()
+    };
+    let all = ApprovalFilter::default;
+    assert_eq!(calls(all()), ["r1:1:0", "r1:1:1", "r2:1:0", "r2:1:1"]);
+    assert_eq!(
+        calls(ApprovalFilter {
+            run: Some(id("r2")),
+            ..ApprovalFilter::pending()
+        }),
+        ["r2:1:0"]
+    );
+    assert_eq!(
+        calls(ApprovalFilter {
+            status: Some(ApprovalStatus::Rejected),
+            ..all()
+        }),
+        ["r2:1:1"]
+    );
+    let none = ApprovalFilter {
+        tenant: Some("other".to_owned()),
+        ..all()
+    };
+    assert!(calls(none).is_empty());
+    let none = ApprovalFilter {
+        kind: Some("ask".to_owned()),
+        ..all()
+    };
+    assert!(calls(none).is_empty());
+    assert_eq!(
+        calls(ApprovalFilter {
+            limit: Some(1),
+            ..all()
+        }),
+        ["r1:1:0"]
+    );
+}
+
+#[test]
+fn a_purge_keeps_what_was_asked_and_decided() {
+    let (_directory, store) = open();
+    let (journal, _) = start(&store, "over");
+    asks(&journal, &approval(call("over", 0)));
+    store
+        .decide(&call("over", 0), None, &who("bea"), reject(), now())
+        .unwrap();
+    journal.end(&RunEnd::Completed).unwrap();
+    let (journal, _) = start(&store, "waits");
+    asks(&journal, &approval(call("waits", 0)));
+    journal.end(&RunEnd::WaitingForPerson).unwrap();
+
+    let purged = store.purge(std::time::Duration::ZERO, at(60)).unwrap();
+    let removed: Vec<_> = purged.removed.iter().map(|run| run.run.as_str()).collect();
+    assert_eq!(removed, ["over"]);
+    let kept = store.approval(&call("over", 0), now()).unwrap();
+    assert_eq!(kept.status(), ApprovalStatus::Rejected);
+    assert_eq!(kept.decisions()[0].by, who("bea").principal);
+    assert!(store.fold(&id("waits")).is_ok());
+    assert_eq!(
+        store
+            .approvals(&ApprovalFilter::default(), now())
+            .unwrap()
+            .len(),
+        2
+    );
+
+    let elsewhere = Connection::open(store.path()).unwrap();
+    for forbidden in [
+        "DELETE FROM approvals",
+        "UPDATE approvals SET status = 'approved' WHERE run = 'over'",
+    ] {
+        assert!(elsewhere.execute(forbidden, []).is_err(), "{forbidden}");
+    }
+}
+
+#[test]
+fn a_database_of_the_first_version_gets_the_new_tables_and_keeps_its_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("windlass.db");
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(include_str!("../../src/migrations/0001_journal.sql"))
+        .unwrap();
+    old.pragma_update(None, "application_id", 0x576e_646c)
+        .unwrap();
+    old.pragma_update(None, "user_version", 1).unwrap();
+    let started = serde_json::to_string(&super::support::started("old", "Find it.")).unwrap();
+    old.execute_batch(
+        "INSERT INTO runs (run, tenant, principal, agent, started_at)
+         VALUES ('old', 'acme', 'ada', 'helper', 1)",
+    )
+    .unwrap();
+    old.execute(
+        "INSERT INTO events (run, seq, kind, at, payload, tenant, principal)
+         VALUES ('old', 1, 'started', 1, ?1, 'acme', 'ada')",
+        [started],
+    )
+    .unwrap();
+    drop(old);
+
+    let store = Store::open(&path).unwrap();
+    let version: i64 = Connection::open(&path)
+        .unwrap()
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .unwrap();
+    assert_eq!(version, 2);
+    store.fold(&id("old")).unwrap();
+    let journal = store.take_over(&id("old")).unwrap();
+    asks(&journal, &approval(call("old", 0)));
+    store
+        .decide(&call("old", 0), None, &who("bea"), reject(), now())
+        .unwrap();
+    assert_eq!(journal.mail().unwrap().len(), 1);
+}
+
+#[test]
+fn no_secret_is_stored_with_a_question_or_a_decision() {
+    const SECRET: &str = "hunter2-hunter2";
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options {
+        redactor: Redactor::new([SECRET]),
+        ..Options::default()
+    };
+    let store = Store::open_with(directory.path().join("windlass.db"), options).unwrap();
+    let (journal, _) = start(&store, "r1");
+    let mut asked = request(call("r1", 0));
+    asked.instruction = Some(format!("Log in with {SECRET}."));
+    asks(&journal, &Approval::ask(asked).unwrap());
+    let stored = store.approval(&call("r1", 0), now()).unwrap();
+    assert_eq!(
+        stored.request().instruction.as_deref(),
+        Some("Log in with [redacted].")
+    );
+
+    let mut with_secret = arguments(7);
+    with_secret.insert("to".to_owned(), SECRET.into());
+    let decision = PersonDecision::ApproveEdited {
+        arguments: with_secret.clone(),
+    };
+    let refused = store.decide(&call("r1", 0), None, &who("bea"), decision, now());
+    assert!(
+        matches!(refused, Err(Error::SecretInStructure)),
+        "what was approved would not be what runs: {refused:?}"
+    );
+    let message = Some(text(&format!("Not with {SECRET}!")));
+    let decided = store
+        .decide(
+            &call("r1", 0),
+            None,
+            &who("bea"),
+            PersonDecision::Reject { message },
+            now(),
+        )
+        .unwrap();
+    let outcome = Outcome::Rejected {
+        by: who("bea").principal,
+        message: Some(text("Not with [redacted]!")),
+    };
+    assert_eq!(decided.outcome(), Some(outcome));
+
+    let mut asked = request(call("r1", 1));
+    if let Question::Authorize(call) = &mut asked.question {
+        call.tool_args = with_secret;
+    }
+    let asked = Approval::ask(asked).unwrap();
+    let refused = journal.append_asking(&event(&journal, 2), &asked);
+    assert!(
+        matches!(refused, Err(Error::SecretInStructure)),
+        "{refused:?}"
+    );
+    assert!(!contains(&file_bytes(&store), SECRET));
+}

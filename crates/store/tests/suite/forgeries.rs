@@ -1,0 +1,276 @@
+//! Decisions that must not count, each tried from a second handle on the same file, as another
+//! process would.
+
+use std::process::{Command, Stdio};
+use std::sync::Barrier;
+
+use rusqlite::Connection;
+use windlass_core::approval::{Approval, ApprovalStatus, Identity, PersonDecision};
+use windlass_store::{ApprovalFilter, Error, RunJournal, Store};
+
+use super::asking::{
+    DAY, approval, arguments, asks, call, digest, event, now, reject, request, stranger, who,
+};
+use super::support::{at, id, open, start};
+
+fn asked() -> (tempfile::TempDir, RunJournal, Store) {
+    let (directory, store) = open();
+    let (journal, _) = start(&store, "r1");
+    asks(&journal, &approval(call("r1", 0)));
+    let elsewhere = Store::open(store.path()).unwrap();
+    (directory, journal, elsewhere)
+}
+
+fn still_pending(store: &Store, journal: &RunJournal) {
+    let found = store.approval(&call("r1", 0), now()).unwrap();
+    assert_eq!(found.status(), ApprovalStatus::Pending);
+    assert!(found.decisions().is_empty());
+    assert!(journal.mail().unwrap().is_empty());
+}
+
+#[test]
+fn a_decision_about_changed_arguments_does_not_count() {
+    let (_directory, journal, store) = asked();
+    let error = store
+        .decide(
+            &call("r1", 0),
+            Some(&digest(10_000)),
+            &who("bea"),
+            PersonDecision::Approve,
+            now(),
+        )
+        .unwrap_err();
+    assert!(matches!(error, Error::DigestDiffers { .. }), "{error}");
+    still_pending(&store, &journal);
+}
+
+#[test]
+fn arguments_changed_in_the_database_are_noticed() {
+    let (_directory, journal, store) = asked();
+    let elsewhere = Connection::open(store.path()).unwrap();
+    let changed = elsewhere
+        .execute(
+            r#"UPDATE approvals SET body = replace(body, '"amount":10', '"amount":10000')"#,
+            [],
+        )
+        .unwrap();
+    assert_eq!(changed, 1);
+    let error = store
+        .decide(
+            &call("r1", 0),
+            None,
+            &who("bea"),
+            PersonDecision::Approve,
+            now(),
+        )
+        .unwrap_err();
+    assert!(matches!(error, Error::Unreadable { .. }), "{error}");
+    assert!(journal.mail().unwrap().is_empty());
+}
+
+#[test]
+fn a_status_changed_in_the_database_is_noticed() {
+    let body = "replace(body, '\"status\":\"pending\"', '\"status\":\"approved\"')";
+    for forged in [
+        "status = 'approved', settled_at = 1".to_owned(),
+        format!("body = {body}"),
+        format!("status = 'approved', settled_at = 1, body = {body}"),
+    ] {
+        let (_directory, _journal, store) = asked();
+        Connection::open(store.path())
+            .unwrap()
+            .execute(&format!("UPDATE approvals SET {forged}"), [])
+            .unwrap();
+        let read = store.approval(&call("r1", 0), now());
+        assert!(matches!(read, Err(Error::Unreadable { .. })), "{read:?}");
+    }
+}
+
+#[test]
+fn a_decision_by_somebody_who_is_not_entitled_does_not_count() {
+    let (_directory, store) = open();
+    let (journal, _) = start(&store, "r1");
+    let mut only_cem = request(call("r1", 0));
+    only_cem.approvers = vec![who("cem").principal];
+    asks(&journal, &Approval::ask(only_cem).unwrap());
+    let elsewhere = Store::open(store.path()).unwrap();
+    let decide =
+        |by: &Identity| elsewhere.decide(&call("r1", 0), None, by, PersonDecision::Approve, now());
+    let error = decide(&who("bea")).unwrap_err();
+    assert!(matches!(error, Error::NotEntitled { .. }), "{error}");
+    let error = decide(&stranger()).unwrap_err();
+    assert!(
+        matches!(error, Error::NoSuchApproval(_)),
+        "another tenant's questions are not there: {error}"
+    );
+    still_pending(&elsewhere, &journal);
+    decide(&who("cem")).unwrap();
+}
+
+#[test]
+fn a_decision_after_the_time_does_not_count() {
+    let (_directory, journal, store) = asked();
+    let error = store
+        .decide(
+            &call("r1", 0),
+            None,
+            &who("bea"),
+            PersonDecision::Approve,
+            at(DAY),
+        )
+        .unwrap_err();
+    assert!(matches!(error, Error::Expired { .. }), "{error}");
+    let found = store.approval(&call("r1", 0), now()).unwrap();
+    assert_eq!(found.status(), ApprovalStatus::Expired);
+    assert_eq!(journal.mail().unwrap().len(), 1, "that it expired");
+}
+
+#[test]
+fn a_decision_is_not_replayed() {
+    let (_directory, journal, store) = asked();
+    let approve = || {
+        let digest = digest(10);
+        let decision = PersonDecision::Approve;
+        store.decide(&call("r1", 0), Some(&digest), &who("bea"), decision, now())
+    };
+    let first = approve().unwrap();
+    let mail = journal.mail().unwrap()[0].id;
+    journal.append_taking(&event(&journal, 2), mail).unwrap();
+    for _ in 0..2 {
+        let error = approve().unwrap_err();
+        let Error::AlreadyDecided { status, .. } = error else {
+            panic!("{error}")
+        };
+        assert_eq!(status, ApprovalStatus::Approved);
+    }
+    assert_eq!(store.approval(&call("r1", 0), now()).unwrap(), first);
+    assert!(journal.mail().unwrap().is_empty(), "nothing new to act on");
+    let again = journal.append_taking(&event(&journal, 3), mail);
+    assert!(matches!(again, Err(Error::NoSuchMail(_))), "{again:?}");
+}
+
+#[test]
+fn of_decisions_submitted_at_once_one_counts() {
+    const PEOPLE: usize = 4;
+    let (_directory, store) = open();
+    let (journal, _) = start(&store, "r1");
+    for index in 0..20 {
+        asks(&journal, &approval(call("r1", index)));
+        let barrier = Barrier::new(PEOPLE);
+        let results: Vec<Result<Approval, Error>> = std::thread::scope(|scope| {
+            let decide = |person: usize| {
+                let elsewhere = Store::open(store.path()).unwrap();
+                let decision = if person.is_multiple_of(2) {
+                    PersonDecision::Approve
+                } else {
+                    reject()
+                };
+                let by = who(&format!("p{person}"));
+                barrier.wait();
+                elsewhere.decide(&call("r1", index), Some(&digest(10)), &by, decision, now())
+            };
+            let threads: Vec<_> = (0..PEOPLE)
+                .map(|person| scope.spawn(move || decide(person)))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        let (won, lost): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
+        assert_eq!(won.len(), 1);
+        for error in lost {
+            let error = error.unwrap_err();
+            assert!(matches!(error, Error::AlreadyDecided { .. }), "{error}");
+        }
+        let stored = store.approval(&call("r1", index), now()).unwrap();
+        assert_eq!(Some(stored), won.into_iter().next().and_then(Result::ok));
+        assert_eq!(journal.mail().unwrap().len(), index as usize + 1);
+    }
+}
+
+const DECIDER: &str = "WINDLASS_STORE_TEST_DECIDER";
+const CALLS: u32 = 40;
+
+/// Not a test by itself: decides about every call when started by the test below.
+#[test]
+fn decider() {
+    let Some(path) = std::env::var_os(DECIDER) else {
+        return;
+    };
+    let store = Store::open(path).unwrap();
+    let by = who(&format!("p{}", std::process::id()));
+    let mut won = 0;
+    for index in 0..CALLS {
+        let decision = PersonDecision::Approve;
+        match store.decide(&call("r1", index), None, &by, decision, now()) {
+            Ok(_) => won += 1,
+            Err(Error::AlreadyDecided { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    println!("won {won}");
+}
+
+#[test]
+fn of_decisions_of_several_processes_one_counts() {
+    let (_directory, store) = open();
+    let (journal, _) = start(&store, "r1");
+    for index in 0..CALLS {
+        asks(&journal, &approval(call("r1", index)));
+    }
+    let processes: Vec<_> = (0..3)
+        .map(|_| {
+            Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "suite::forgeries::decider", "--nocapture"])
+                .env(DECIDER, store.path())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let mut won = 0;
+    for process in processes {
+        let output = process.wait_with_output().unwrap();
+        assert!(output.status.success());
+        let output = String::from_utf8(output.stdout).unwrap();
+        let (_, count) = output.split_once("won ").unwrap();
+        won += count.lines().next().unwrap().parse::<u32>().unwrap();
+    }
+    assert_eq!(won, CALLS);
+    let decided = store.approvals(&ApprovalFilter::default(), now()).unwrap();
+    assert!(decided.iter().all(|decided| decided.decisions().len() == 1));
+    assert_eq!(journal.mail().unwrap().len(), CALLS as usize);
+}
+
+#[test]
+fn a_decision_after_the_run_was_cancelled_does_not_count() {
+    let (_directory, journal, store) = asked();
+    store.request_cancel(&id("r1"), &who("bea"), now()).unwrap();
+    let error = store
+        .decide(
+            &call("r1", 0),
+            Some(&digest(10)),
+            &who("cem"),
+            PersonDecision::ApproveEdited {
+                arguments: arguments(1),
+            },
+            now(),
+        )
+        .unwrap_err();
+    let Error::AlreadyDecided { status, .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!(status, ApprovalStatus::Cancelled);
+    assert_eq!(journal.mail().unwrap().len(), 1, "to stop, and no more");
+}
+
+#[test]
+fn a_decision_about_nothing_does_not_count() {
+    let (_directory, _journal, store) = asked();
+    for unknown in [call("r1", 1), call("r2", 0)] {
+        let decision = PersonDecision::Approve;
+        let error = store.decide(&unknown, None, &who("bea"), decision, now());
+        assert!(matches!(error, Err(Error::NoSuchApproval(_))), "{error:?}");
+    }
+}

@@ -1,0 +1,148 @@
+//! A process killed between deciding and acting on the decision loses nothing and does nothing twice.
+//!
+//! The processes are this test binary again, told by a variable whom to play.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rusqlite::Connection;
+use windlass_core::approval::{ApprovalStatus, PersonDecision};
+use windlass_store::{ApprovalFilter, Error, Store};
+
+use super::asking::{approval, asks, call, event, now, who};
+use super::support::{id, open, start};
+
+const PERSON: &str = "WINDLASS_STORE_TEST_PERSON";
+const OWNER: &str = "WINDLASS_STORE_TEST_OWNER";
+const CALLS: u32 = 60;
+
+fn say(word: &str, number: impl std::fmt::Display) {
+    let line = format!("{word} {number}\n");
+    std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
+}
+
+/// Not a test by itself: decides about one call after the other until it is killed.
+#[test]
+fn person() {
+    let Some(path) = std::env::var_os(PERSON) else {
+        return;
+    };
+    let store = Store::open(path).unwrap();
+    for index in 0..CALLS {
+        let decision = PersonDecision::Approve;
+        match store.decide(&call("r1", index), None, &who("bea"), decision, now()) {
+            Ok(_) => say("done", index),
+            Err(Error::AlreadyDecided { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    say("over", 0);
+}
+
+/// Not a test by itself: takes one mail after the other until it is killed.
+#[test]
+fn owner() {
+    let Some(path) = std::env::var_os(OWNER) else {
+        return;
+    };
+    let store = Store::open(path).unwrap();
+    let journal = store.take_over(&id("r1")).unwrap();
+    while let Some(mail) = journal.mail().unwrap().first() {
+        journal.append_taking(&event(&journal, 2), mail.id).unwrap();
+        say("done", mail.id);
+    }
+    say("over", 0);
+}
+
+/// Lets somebody work until they have said so `count` times, kills them, and says what they did and
+/// whether they were through.
+fn kill_after(role: &str, variable: &str, path: &Path, count: u64) -> (Vec<u32>, bool) {
+    let name = format!("suite::mailbox_crash::{role}");
+    let mut process = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &name, "--nocapture"])
+        .env(variable, path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut done, mut is_over) = (Vec::new(), false);
+    let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    // After the kill, what the pipe still holds was acknowledged too.
+    for line in lines {
+        let line = line.unwrap();
+        is_over |= line.contains("over 0");
+        if let Some((_, number)) = line.split_once("done ") {
+            done.push(number.parse().unwrap());
+            if done.len() as u64 == count {
+                process.kill().unwrap();
+            }
+        }
+    }
+    process.wait().unwrap();
+    (done, is_over)
+}
+
+#[test]
+fn a_decision_that_was_acknowledged_survives_a_kill_and_is_acted_on_once() {
+    let (_directory, store) = open();
+    let (journal, _) = start(&store, "r1");
+    for index in 0..CALLS {
+        asks(&journal, &approval(call("r1", index)));
+    }
+    drop(journal);
+    let random = RandomState::new();
+
+    let mut decided = HashSet::new();
+    for kill in 0_u64.. {
+        let count = 1 + random.hash_one(kill) % 12;
+        let (acknowledged, is_over) = kill_after("person", PERSON, store.path(), count);
+        decided.extend(acknowledged);
+        let approvals = store.approvals(&ApprovalFilter::default(), now()).unwrap();
+        let approved: HashSet<u32> = approvals
+            .iter()
+            .filter(|approval| approval.status() == ApprovalStatus::Approved)
+            .map(|approval| approval.call().index)
+            .collect();
+        assert!(decided.is_subset(&approved), "after kill {kill}");
+        let mail = store.mail(&id("r1")).unwrap().len();
+        assert_eq!(mail, approved.len(), "a decision and its mail, or neither");
+        if is_over {
+            break;
+        }
+    }
+    assert_eq!(store.mail(&id("r1")).unwrap().len(), CALLS as usize);
+
+    let before = store.events(&id("r1")).unwrap().len();
+    let mut taken = HashSet::new();
+    for kill in 1000_u64.. {
+        let count = 1 + random.hash_one(kill) % 12;
+        let (acknowledged, is_over) = kill_after("owner", OWNER, store.path(), count);
+        for mail in acknowledged {
+            assert!(taken.insert(mail), "mail {mail} was acted on twice");
+        }
+        let left = store.mail(&id("r1")).unwrap().len();
+        let events = store.events(&id("r1")).unwrap().len() - before;
+        assert_eq!(
+            left + events,
+            CALLS as usize,
+            "an event for each mail taken"
+        );
+        assert!(events >= taken.len());
+        if is_over {
+            break;
+        }
+    }
+    let connection = Connection::open(store.path()).unwrap();
+    let with_an_event_of_its_own: u32 = connection
+        .query_row(
+            "SELECT count(DISTINCT taken_seq) FROM mailbox JOIN events
+                 ON events.run = mailbox.run AND events.seq = mailbox.taken_seq",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!(with_an_event_of_its_own, CALLS);
+    store.fold(&id("r1")).unwrap();
+}

@@ -1,0 +1,120 @@
+//! Leave given beforehand, kept and taken back.
+
+use windlass_core::approval::{Digest, Identity, Reach, Scope, Standing, StandingCall};
+use windlass_spec::{RiskLevel, RunId, SecurityLevel, ToolName};
+use windlass_store::{Error, StandingFilter, StandingId, Store};
+
+use super::asking::{digest, stranger, tool, who};
+use super::support::{at, id, open};
+
+fn granted(scope: Scope, reach: Reach) -> Standing {
+    Standing::new(
+        who("ada"),
+        tool(),
+        scope,
+        reach,
+        who("bea").principal,
+        at(0),
+    )
+    .unwrap()
+}
+
+fn until(second: i64) -> Reach {
+    Reach::Until { until: at(second) }
+}
+
+fn covering(
+    store: &Store,
+    principal: &Identity,
+    run: &RunId,
+    digest: Digest,
+) -> Option<StandingId> {
+    let call = StandingCall {
+        principal,
+        run,
+        tool: &tool(),
+        digest,
+        risk: RiskLevel::ReversibleWithDelay,
+        security_level: SecurityLevel::Medium,
+        at: at(10),
+    };
+    store.covering(&call).unwrap().map(|stored| stored.id)
+}
+
+#[test]
+fn a_call_is_covered_by_what_another_process_granted() {
+    let (_directory, store) = open();
+    let elsewhere = Store::open(store.path()).unwrap();
+    let exact = granted(Scope::ToolWithArguments { digest: digest(10) }, until(100));
+    let for_run = granted(Scope::Tool, Reach::Run { run: id("r1") });
+    let exact_id = elsewhere.grant_standing(&exact).unwrap();
+    let run_id = elsewhere.grant_standing(&for_run).unwrap();
+    let ada = who("ada");
+    assert_eq!(
+        covering(&store, &ada, &id("r2"), digest(10)),
+        Some(exact_id)
+    );
+    assert_eq!(covering(&store, &ada, &id("r1"), digest(99)), Some(run_id));
+    assert_eq!(covering(&store, &ada, &id("r2"), digest(99)), None);
+    assert_eq!(covering(&store, &who("bea"), &id("r1"), digest(10)), None);
+    assert_eq!(covering(&store, &stranger(), &id("r1"), digest(10)), None);
+}
+
+#[test]
+fn a_revoked_one_covers_nothing_and_stays_on_record() {
+    let (_directory, store) = open();
+    let standing = store
+        .grant_standing(&granted(Scope::Tool, until(100)))
+        .unwrap();
+    let theirs = store.revoke_standing(standing, &stranger(), at(5));
+    assert!(
+        matches!(theirs, Err(Error::NoSuchStanding(_))),
+        "{theirs:?}"
+    );
+    let unknown = store.revoke_standing(StandingId::new(99), &who("bea"), at(5));
+    assert!(matches!(unknown, Err(Error::NoSuchStanding(99))));
+    assert!(covering(&store, &who("ada"), &id("r1"), digest(1)).is_some());
+    for by in ["cem", "dan"] {
+        let revoked = store.revoke_standing(standing, &who(by), at(5)).unwrap();
+        assert_eq!(revoked.revoked().unwrap().by, who("cem").principal);
+    }
+    assert_eq!(covering(&store, &who("ada"), &id("r1"), digest(1)), None);
+    let all = store.standing(&StandingFilter::default()).unwrap();
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0].standing.revoked().unwrap().by, who("cem").principal);
+}
+
+#[test]
+fn they_are_listed_by_tenant_tool_and_whether_they_are_in_force() {
+    let (_directory, store) = open();
+    let past = store
+        .grant_standing(&granted(Scope::Tool, until(10)))
+        .unwrap();
+    let lasting = store
+        .grant_standing(&granted(Scope::Tool, until(100)))
+        .unwrap();
+    let ids = |filter: StandingFilter| -> Vec<StandingId> {
+        let found = store.standing(&filter).unwrap();
+        found.into_iter().map(|stored| stored.id).collect()
+    };
+    let all = StandingFilter::default;
+    assert_eq!(ids(all()), [past, lasting]);
+    let in_force = StandingFilter {
+        in_force_at: Some(at(10)),
+        principal: Some("ada".to_owned()),
+        ..all()
+    };
+    assert_eq!(ids(in_force), [lasting]);
+    for none in [
+        StandingFilter {
+            tenant: Some("other".to_owned()),
+            ..all()
+        },
+        StandingFilter {
+            tool: Some(ToolName::new("repay").unwrap()),
+            ..all()
+        },
+    ] {
+        assert!(ids(none).is_empty());
+    }
+}
