@@ -1,39 +1,55 @@
 //! The gate: what every call passes before a tool may run. It is a fixed row of stages; the first
-//! that refuses decides, and its decision is recorded. Whatever leaves it with leave to run carries
-//! a [`Permit`]; running the tool is not the gate's business.
+//! that refuses decides, and its decision is recorded. A call that passes them all gets a verdict
+//! from its risk and the policies: run at once, be held, wait for a person, or not run. Whatever
+//! leaves the gate with leave to run carries a [`Permit`]; running the tool is not the gate's
+//! business.
 
 mod decision;
 mod permit;
+mod rules;
 
-pub use decision::{Decision, Stage, Verdict};
+pub use decision::{Covered, Decision, Stage, Verdict};
 pub use permit::Permit;
+pub use rules::{Governance, Rules};
 
+use windlass_policy::{Request, Session};
 use windlass_spec::{AgentName, CallRecord, ErrorCategory, ToolSpecification};
+
+use crate::approval::{Digest, Identity};
+use crate::risk::Assessment;
 
 /// What the gate knows of a run when it decides about one of its calls.
 #[derive(Clone, Copy)]
 pub struct GateContext<'a> {
     /// The agent that asks.
     pub agent: &'a AgentName,
+    /// On whose behalf it acts.
+    pub principal: &'a Identity,
     /// What is declared of the tool, if the agent has it.
     pub specification: Option<&'a ToolSpecification>,
     /// Whether a tool is switched on, here and now.
     pub is_enabled: &'a dyn Fn(&str) -> bool,
-    /// Calls of the run that were allowed so far.
+    /// Calls of the run that may run or did, before this one.
     pub calls_allowed: u32,
     /// Calls the run may make.
     pub max_calls: u32,
+    /// What the run did before this call.
+    pub session: Session,
+    /// Whether what others wrote may have led to this call.
+    pub is_tainted: bool,
+    /// The arguments that come from what others wrote.
+    pub marked: &'a [String],
 }
 
 /// Decides about one call. Pure: the same call in the same context gets the same decision.
 #[must_use]
-pub fn decide(call: &CallRecord, context: &GateContext<'_>) -> Decision {
+pub fn decide(call: &CallRecord, context: &GateContext<'_>, rules: &Rules) -> Decision {
     let stages: [fn(&CallRecord, &GateContext<'_>) -> Option<Decision>; 4] =
         [known_tool, enabled, arguments, budget];
     stages
         .into_iter()
         .find_map(|stage| stage(call, context))
-        .unwrap_or_else(Decision::allow)
+        .unwrap_or_else(|| by_risk(call, context, rules))
 }
 
 fn known_tool(call: &CallRecord, context: &GateContext<'_>) -> Option<Decision> {
@@ -72,4 +88,40 @@ fn budget(_: &CallRecord, context: &GateContext<'_>) -> Option<Decision> {
         );
         Decision::deny(Stage::Budget, ErrorCategory::BudgetExceeded, reason)
     })
+}
+
+/// The last stages: how reversible the call is, and what floor and policies make of that.
+fn by_risk(call: &CallRecord, context: &GateContext<'_>, rules: &Rules) -> Decision {
+    let risk = rules.assess(call.tool_name(), call.arguments());
+    let request = request(call, context, rules, &risk);
+    let judged = rules.policies().decide(&request);
+    let window = rules.undo_window(context.specification);
+    Decision {
+        digest: Some(Digest::of_call(call.tool_name(), call.arguments())),
+        is_tainted: context.is_tainted,
+        marked: context.marked.to_vec(),
+        environment: Some(rules.environment().to_owned()),
+        ..Decision::by_policy(&judged, risk, window)
+    }
+}
+
+/// The call as the policies see it.
+pub(crate) fn request<'a>(
+    call: &'a CallRecord,
+    context: &GateContext<'a>,
+    rules: &'a Rules,
+    risk: &Assessment,
+) -> Request<'a> {
+    Request {
+        principal: context.principal.principal.as_str().into(),
+        tenant: context.principal.tenant.as_str().into(),
+        agent: context.agent.as_str().into(),
+        tool: call.tool_name().as_str().into(),
+        input: std::borrow::Cow::Borrowed(call.arguments()),
+        risk: risk.level,
+        confidence: call.confidence(),
+        environment: rules.environment().into(),
+        tainted: context.is_tainted,
+        session: context.session,
+    }
 }

@@ -1,8 +1,9 @@
 //! The pure heart of the runtime: what decides, without doing.
 //!
-//! [`run`] is the machine that takes a task through its turns, [`gate`] decides about calls,
-//! [`risk`] says how reversible a call is, [`model`] is what they know of models. Everything here is a function of its inputs. No IO, no
-//! clock, no randomness, no async runtime.
+//! [`run`] is the machine that takes a task through its turns, [`gate`] decides about calls, [`risk`]
+//! says how reversible a call is, [`approval`] is what people are asked, [`model`] is what they know
+//! of models. Everything here is a function of its inputs. No IO, no clock, no randomness, no async
+//! runtime.
 
 pub mod approval;
 pub mod gate;

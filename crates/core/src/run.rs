@@ -6,22 +6,29 @@
 //! the same events always give the same state, the same requests and the same end.
 
 mod answer;
+mod apply;
 mod calls;
 mod event;
+mod gating;
 mod mistake;
 mod outcome;
+mod people;
 mod repair;
 mod request;
 mod settings;
+mod stand;
 mod state;
 mod sub_agent;
 
 pub use answer::Answer;
 pub use event::{CallEnd, Event, Task};
 pub use mistake::{Mistake, MistakeKind};
-pub use outcome::{FoldError, Next, PermitError, RunEnd};
+pub use outcome::{FoldError, Next, PermitError, RunEnd, Waiting};
+pub(crate) use people::offered;
+pub use people::{ASK_HUMAN, GateStep, REQUEST_AUTHORIZATION};
 pub use repair::{NotJson, repair_json};
 pub use settings::{Budget, Settings};
+pub use stand::Stand;
 pub use state::{Entry, Run, TurnState};
 
 #[cfg(test)]

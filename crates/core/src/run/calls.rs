@@ -1,13 +1,12 @@
 //! Takes a model's answer apart: which of its calls are in good order, which are mistakes, whether it
-//! finishes; and which calls may run now.
+//! finishes.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use windlass_spec::{
-    CallChange, CallId, CallRecord, CallState, Confidence, Effect, Failure, Misfit, RiskLevel,
-    Timestamp, ToolName, ToolSpecification, Turn, nearest_all,
+    CallChange, CallId, CallRecord, Confidence, Effect, Failure, Misfit, RiskLevel, Timestamp,
+    ToolName, ToolSpecification, Turn, nearest_all,
 };
 
 use super::answer::Answer;
@@ -32,7 +31,7 @@ impl Run {
         };
         for (index, requested) in state.answer.calls.iter().enumerate() {
             let id = self.call_id(turn, index);
-            let entry = match self.entry(id.clone(), requested, at, &state.entries) {
+            let entry = match self.requested(id.clone(), requested, at, &state.entries) {
                 Ok(entry) => entry,
                 Err(mistake) => refused(id, Some(requested), mistake, at),
             };
@@ -72,7 +71,7 @@ impl Run {
     }
 
     /// What becomes of one requested call, if it is in order.
-    fn entry(
+    fn requested(
         &mut self,
         id: CallId,
         requested: &RequestedCall,
@@ -109,6 +108,7 @@ impl Run {
         Ok(Entry::Call {
             record: Box::new(record),
             decision: None,
+            stand: Box::default(),
         })
     }
 
@@ -169,14 +169,20 @@ impl Run {
         arguments: &Map<String, Value>,
         earlier_in_turn: &[Entry],
     ) -> Option<Mistake> {
-        let in_turn = earlier_in_turn.iter().filter_map(Entry::call);
-        let first = self.calls().chain(in_turn).find(|record| {
-            record.tool_name() == name
-                && record.arguments() == arguments
-                // What failed and may be tried again is not repeated by trying again.
-                && !matches!(record.outcome(), Some(Err(failure)) if failure.retryable)
+        let earlier = self.turns.iter().flat_map(|turn| &turn.entries);
+        let (entry, first) = earlier.chain(earlier_in_turn).find_map(|entry| {
+            let Entry::Call { record, stand, .. } = entry else {
+                return None;
+            };
+            // What a person changed was asked for as it was before.
+            let asked = stand.before_edit().unwrap_or(record.arguments());
+            let is_same = record.tool_name() == name && asked == arguments;
+            // What failed and may be tried again is not repeated by trying again.
+            let may_be_repeated = stand.did_nothing()
+                || matches!(record.outcome(), Some(Err(failure)) if failure.retryable);
+            (is_same && !may_be_repeated).then_some((entry, record))
         })?;
-        let result = match (first.outcome(), self.risk(name.as_str())) {
+        let result = match (first.outcome(), self.risk_of(entry)) {
             (Some(Ok(result)), RiskLevel::Reversible) => Some(self.shown(result)),
             _ => None,
         };
@@ -184,14 +190,6 @@ impl Run {
             first: first.id().clone(),
             result,
         })
-    }
-
-    /// How reversible a tool's calls are. What is not declared is taken for irreversible.
-    #[must_use]
-    pub fn risk(&self, tool: &str) -> RiskLevel {
-        self.specification(tool)
-            .and_then(|tool| tool.attributes().risk)
-            .unwrap_or(RiskLevel::Irreversible)
     }
 
     /// Takes the run's answer from a call of `finish`, or says what is wrong with it.
@@ -275,34 +273,6 @@ impl Run {
             confidence: Confidence::HALF,
         });
         true
-    }
-
-    /// The calls of the current turn that are to be brought to their end now: all at once, but what
-    /// cannot be undone alone and in order.
-    pub(super) fn ready_calls(&self) -> Vec<CallId> {
-        let Some(turn) = self.turns.last() else {
-            return Vec::new();
-        };
-        let mut ready = Vec::new();
-        let mut risks: HashMap<&str, RiskLevel> = HashMap::new();
-        for entry in &turn.entries {
-            let Entry::Call { record, .. } = entry else {
-                continue;
-            };
-            if !matches!(record.state(), CallState::Pending | CallState::Running) {
-                continue;
-            }
-            let name = record.tool_name().as_str();
-            let risk = *risks.entry(name).or_insert_with(|| self.risk(name));
-            if risk == RiskLevel::Irreversible {
-                if ready.is_empty() {
-                    ready.push(record.id().clone());
-                }
-                break;
-            }
-            ready.push(record.id().clone());
-        }
-        ready
     }
 }
 

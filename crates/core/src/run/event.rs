@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use windlass_spec::{Agent, CallId, Failure, RunId, Timestamp, Turn};
 
 use super::settings::Settings;
+use crate::approval::{Approval, Principal, Request};
 use crate::gate::Decision;
 use crate::model::{ChatMessage, ModelAnswer, ModelErrorKind, Usage};
 
@@ -31,10 +32,6 @@ pub struct Task {
 /// Something that happened to a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "events are handled one at a time, never kept by the thousand"
-)]
 pub enum Event {
     /// It began.
     Started {
@@ -79,13 +76,58 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
-    /// The gate decided about a call.
+    /// The gate decided about a call. It does so again before the call starts, and a second decision
+    /// is kept only if it is stricter.
     Decided {
         /// Which.
         call: CallId,
         /// How.
         decision: Decision,
         /// When.
+        at: Timestamp,
+    },
+    /// A question about a call was put to a person.
+    Asked {
+        /// The question, and which call it is about.
+        request: Box<Request>,
+        /// When.
+        at: Timestamp,
+    },
+    /// A question was settled: a person decided, it was too late, or it was withdrawn.
+    Settled {
+        /// The question with what came of it.
+        approval: Box<Approval>,
+        /// When the run learned of it.
+        at: Timestamp,
+    },
+    /// A call is held: it starts when its undo window is over.
+    Held {
+        /// Which.
+        call: CallId,
+        /// When its undo window is over.
+        until: Timestamp,
+        /// Whether the run goes on meanwhile.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        deferred: bool,
+        /// Since when.
+        at: Timestamp,
+    },
+    /// A person let a held call go before its time.
+    Released {
+        /// Which.
+        call: CallId,
+        /// Who.
+        by: Principal,
+        /// When the run learned of it.
+        at: Timestamp,
+    },
+    /// A person undid a held call.
+    Undone {
+        /// Which.
+        call: CallId,
+        /// Who.
+        by: Principal,
+        /// When the run learned of it.
         at: Timestamp,
     },
     /// A call is about to run. Stored before it does, so that no crash hides that it may have run.
@@ -109,6 +151,14 @@ pub enum Event {
     },
     /// Somebody stopped the run.
     Cancelled {
+        /// Who, if it was done from outside.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+        /// When.
+        at: Timestamp,
+    },
+    /// Somebody took the run up again. The time in which nobody was at it does not count.
+    Resumed {
         /// When.
         at: Timestamp,
     },
@@ -128,9 +178,15 @@ impl Event {
             | Self::ModelAnswered { at, .. }
             | Self::ModelFailed { at, .. }
             | Self::Decided { at, .. }
+            | Self::Asked { at, .. }
+            | Self::Settled { at, .. }
+            | Self::Held { at, .. }
+            | Self::Released { at, .. }
+            | Self::Undone { at, .. }
+            | Self::Resumed { at }
             | Self::CallStarted { at, .. }
             | Self::CallEnded { at, .. }
-            | Self::Cancelled { at }
+            | Self::Cancelled { at, .. }
             | Self::TimePassed { at } => *at,
         }
     }

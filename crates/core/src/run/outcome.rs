@@ -1,7 +1,7 @@
 //! What a run comes to: what is next, how it ends, and why an event or a permit is refused.
 
 use serde::{Deserialize, Serialize};
-use windlass_spec::{CallChangeError, CallId, CallState, ErrorCategory, Turn};
+use windlass_spec::{CallChangeError, CallId, CallState, ErrorCategory, Timestamp, Turn};
 
 use super::settings::Budget;
 use crate::model::ModelRequest;
@@ -60,10 +60,37 @@ impl RunEnd {
 pub enum Next {
     /// Ask the model.
     CallModel(Box<ModelRequest>),
+    /// Take these calls further through the gate, as [`Run::at_gate`](super::Run::at_gate) says.
+    Gate(Vec<CallId>),
     /// Bring these calls to their end; they may run at the same time.
     RunCalls(Vec<CallId>),
+    /// Nothing, until somebody decides or time has passed.
+    Wait(Waiting),
     /// Nothing: the run is over.
     Done(RunEnd),
+}
+
+/// What a run waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// When it is over at the latest: the end of the shortest undo window, or the moment from which
+    /// on it is too late to decide.
+    pub until: Timestamp,
+    /// Whether a person has to decide something. Otherwise only time has to pass.
+    pub for_person: bool,
+}
+
+impl Waiting {
+    /// What is waited for if this is waited for too.
+    pub(super) fn and(other: Option<Self>, until: Timestamp, for_person: bool) -> Self {
+        let Some(other) = other else {
+            return Self { until, for_person };
+        };
+        Self {
+            until: other.until.min(until),
+            for_person: other.for_person || for_person,
+        }
+    }
 }
 
 /// Why an event does not fit a run. The run is then unchanged.
@@ -90,6 +117,15 @@ pub enum FoldError {
     /// The gate decides once.
     #[error("the call {0} was decided before")]
     DecidedTwice(CallId),
+    /// Nobody was to be asked about the call.
+    #[error("nobody was to be asked about the call {0}")]
+    NotToBeAsked(CallId),
+    /// The answer is to another question, or to none.
+    #[error("what was decided about the call {0} is not what was asked")]
+    NotWhatWasAsked(CallId),
+    /// The call is not held, or was not to be.
+    #[error("the call {0} is not held")]
+    NotHeld(CallId),
     /// The call cannot change like that.
     #[error("the call {0}: {1}")]
     Call(CallId, CallChangeError),

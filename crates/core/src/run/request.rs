@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_spec::ToolSpecification;
+use windlass_spec::{CallRecord, ToolSpecification};
 
+use super::stand::Stand;
 use super::state::{Entry, Run, TurnState};
+use crate::approval::canonical;
 use crate::model::{ChatCall, ChatMessage, ModelRequest, RequestedArguments};
 
 /// How many bytes a token has, roughly; used only to keep requests within a window.
@@ -25,13 +27,14 @@ impl Run {
         let is_available = |tool: &&Arc<ToolSpecification>| {
             available.is_none_or(|names| names.iter().any(|name| name == tool.name().as_str()))
         };
-        self.agent
-            .tools()
-            .iter()
-            .chain(&self.sub_agents)
-            .filter(is_available)
-            .cloned()
-            .collect()
+        let own = self.agent.tools().iter().chain(&self.sub_agents);
+        let mut tools: Vec<_> = own.filter(&is_available).cloned().collect();
+        // What an agent declares under the same name is its own.
+        let people = self
+            .people()
+            .filter(|people| self.is_for_people(people.name().as_str()));
+        tools.extend(people.filter(is_available).cloned());
+        tools
     }
 
     /// The next request.
@@ -158,12 +161,34 @@ impl Run {
         match entry {
             Entry::Finish => "The task is finished.".to_owned(),
             Entry::Mistake { mistake, .. } => mistake.to_string(),
-            Entry::Call { record, .. } => match record.outcome() {
-                Some(Ok(result)) => self.shown(result),
-                Some(Err(failure)) => failure.model_message.clone(),
-                None => "The call has not ended.".to_owned(),
-            },
+            Entry::Call { record, stand, .. } => self.observed(record, stand),
         }
+    }
+
+    fn observed(&self, record: &CallRecord, stand: &Stand) -> String {
+        let held = stand.held.filter(|held| held.is_deferred);
+        let mut text = match (record.outcome(), held) {
+            (Some(Ok(result)), _) => self.shown(result),
+            (Some(Err(failure)), _) => failure.model_message.clone(),
+            (None, Some(held)) => {
+                return format!(
+                    "The call is scheduled: it runs at {} unless a person undoes it. Go on.",
+                    held.until
+                );
+            }
+            (None, None) => return "The call has not ended.".to_owned(),
+        };
+        if held.is_some() && record.was_permitted() {
+            text = format!("The call was scheduled and has run since. {text}");
+        }
+        if stand.before_edit().is_some() {
+            let ran = canonical(&Value::Object(record.arguments().clone()));
+            text = format!("A person changed the arguments; the call was made with {ran}. {text}");
+        }
+        if let Some(word) = &stand.word {
+            text = format!("{text} {word}");
+        }
+        text
     }
 
     /// A result as a model is shown it: texts as they are, the rest as JSON, cut if very long.

@@ -27,6 +27,14 @@ pub struct Settings {
     pub context_tokens: usize,
     /// Characters of one observation shown to a model; the journal keeps all of it.
     pub max_observation: usize,
+    /// Whether the model may put questions to people, as if that were a tool. Runs from before it
+    /// could have no such tool.
+    #[serde(default = "no")]
+    pub ask_people: bool,
+}
+
+const fn no() -> bool {
+    false
 }
 
 impl Default for Settings {
@@ -42,6 +50,7 @@ impl Default for Settings {
             max_messages: 100,
             context_tokens: 32_000,
             max_observation: 16_000,
+            ask_people: true,
         }
     }
 }

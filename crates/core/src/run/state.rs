@@ -1,26 +1,22 @@
-//! The state of a run and how events change it.
+//! The state of a run: what its events made of it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use windlass_spec::{
-    Agent, CallChange, CallId, CallRecord, CallState, ErrorCategory, RunId, Timestamp,
-    ToolSpecification, Turn,
-};
+use windlass_spec::{Agent, CallId, CallRecord, RunId, Timestamp, ToolSpecification, Turn};
 
 use super::answer::Answer;
-use super::event::{CallEnd, Event, Task};
+use super::event::{Event, Task};
 use super::mistake::{Mistake, MistakeKind};
-use super::outcome::{FoldError, Next, PermitError, RunEnd};
-use super::settings::{Budget, Settings};
+use super::outcome::{FoldError, Next, RunEnd};
+use super::people::Grant;
+use super::settings::Settings;
+use super::stand::Stand;
 use super::sub_agent;
-use crate::gate::{self, Decision, GateContext, Permit, Verdict};
-use crate::model::{ModelAnswer, ModelErrorKind, Usage};
-
-/// How often a request may be shortened because the model found it too long.
-const MAX_SHORTENINGS: u32 = 3;
+use crate::gate::Decision;
+use crate::model::{ModelAnswer, Usage};
 
 /// A run: the fold of its events.
 #[derive(Debug, Clone)]
@@ -42,11 +38,15 @@ pub struct Run {
     pub(super) mistakes: BTreeMap<MistakeKind, u32>,
     pub(super) mistaken_turns: u32,
     pub(super) shortenings: u32,
+    /// Microseconds in which the run waited for people, or nobody was at it.
+    pub(super) waited: u64,
+    /// Leave that people gave for calls that are yet to be made.
+    pub(super) grants: Vec<Grant>,
     pub(super) answer: Option<Answer>,
-    end: Option<RunEnd>,
+    pub(super) end: Option<RunEnd>,
     /// Calls whose permit was handed out in this process. Not part of the fold: a process that
     /// takes a run over has handed out none.
-    permitted: HashSet<CallId>,
+    pub(super) permitted: HashSet<CallId>,
 }
 
 /// One turn: what the model answered and what came of it.
@@ -73,6 +73,8 @@ pub enum Entry {
         record: Box<CallRecord>,
         /// What the gate decided, once it did.
         decision: Option<Decision>,
+        /// What people and time have to do with it.
+        stand: Box<Stand>,
     },
     /// Something the model did wrong.
     Mistake {
@@ -139,6 +141,8 @@ impl Run {
             mistakes: BTreeMap::new(),
             mistaken_turns: 0,
             shortenings: 0,
+            waited: 0,
+            grants: Vec::new(),
             answer: None,
             end: None,
             permitted: HashSet::new(),
@@ -150,126 +154,19 @@ impl Run {
         Ok(state)
     }
 
-    /// Takes the next event.
-    ///
-    /// # Errors
-    /// If the event does not fit. The run is then unchanged.
-    pub fn apply(&mut self, event: &Event) -> Result<(), FoldError> {
-        match event {
-            Event::Started { .. } => return Err(FoldError::StartedTwice),
-            Event::ModelAnswered { turn, answer, at } => {
-                self.check_asked(*turn)?;
-                self.take_answer(answer.clone(), *at);
-            }
-            Event::ModelFailed {
-                turn,
-                kind,
-                message,
-                ..
-            } => {
-                self.check_asked(*turn)?;
-                self.take_model_failure(*kind, message);
-            }
-            Event::Decided { call, decision, at } => self.take_decision(call, decision, *at)?,
-            Event::CallStarted { call, at } => {
-                let (_, decision) = self.call(call)?;
-                if decision.map(Decision::verdict) != Some(Verdict::Allow) {
-                    return Err(FoldError::NotAllowed(call.clone()));
-                }
-                self.advance(call, CallChange::Start, *at)?;
-            }
-            Event::CallEnded {
-                call,
-                end,
-                usage,
-                at,
-            } => {
-                let change = match end.clone() {
-                    CallEnd::Success(result) => CallChange::Succeed(result),
-                    CallEnd::Error(failure) => CallChange::Fail(failure),
-                    CallEnd::Timeout(failure) => CallChange::TimeOut(failure),
-                    CallEnd::Cancelled(failure) => CallChange::Cancel(failure),
-                    CallEnd::Unknown(failure) => CallChange::LoseTrack(failure),
-                };
-                self.advance(call, change, *at)?;
-                self.usage += *usage;
-            }
-            Event::Cancelled { .. } => {
-                if self.end.is_some() {
-                    return Err(FoldError::Ended);
-                }
-                self.end = Some(RunEnd::Cancelled);
-            }
-            Event::TimePassed { .. } => {}
-        }
-        // Clocks can be set back; a run's time cannot.
-        self.now = self.now.max(event.at());
-        if let Some(turn) = self.turns.last_mut().filter(|_| self.end.is_none()) {
-            turn.ended_at = self.now;
-        }
-        self.settle();
-        Ok(())
-    }
-
     /// What to do now.
     #[must_use]
     pub fn next(&self) -> Next {
         if let Some(end) = &self.end {
             return Next::Done(end.clone());
         }
-        let calls = self.ready_calls();
-        if !calls.is_empty() {
-            return Next::RunCalls(calls);
+        match self.next_of_calls() {
+            // The model is not kept waiting by what runs later, unless it has nothing more to say.
+            Some(Next::Wait(_)) if !self.has_open_calls() && !self.is_finishing() => {}
+            Some(next) => return next,
+            None => {}
         }
         Next::CallModel(Box::new(self.request()))
-    }
-
-    /// What the gate decides about a call now.
-    ///
-    /// # Errors
-    /// If there is no such call.
-    pub fn decide(
-        &self,
-        call: &CallId,
-        is_enabled: &dyn Fn(&str) -> bool,
-    ) -> Result<Decision, FoldError> {
-        let (record, _) = self.call(call)?;
-        let context = GateContext {
-            agent: self.agent.name(),
-            specification: self
-                .specification(record.tool_name().as_str())
-                .map(Arc::as_ref),
-            is_enabled,
-            calls_allowed: self.calls_allowed(),
-            max_calls: self.settings.max_calls,
-        };
-        Ok(gate::decide(record, &context))
-    }
-
-    /// Leave to run a call whose start has been applied: each gets one.
-    ///
-    /// # Errors
-    /// If the call is not about to run, or had its permit.
-    pub fn permit(&mut self, call: &CallId) -> Result<Permit, PermitError> {
-        let (record, _) = self
-            .call(call)
-            .map_err(|_| PermitError::UnknownCall(call.clone()))?;
-        if record.state() != CallState::Running {
-            return Err(PermitError::NotRunning {
-                call: call.clone(),
-                state: record.state(),
-            });
-        }
-        let tool = record.tool_name().clone();
-        let arguments = Value::Object(record.arguments().clone());
-        if !self.permitted.insert(call.clone()) {
-            return Err(PermitError::Given(call.clone()));
-        }
-        let arguments = match self.specification(tool.as_str()) {
-            Some(specification) => specification.signature().with_defaults(&arguments),
-            None => arguments,
-        };
-        Ok(Permit::mint(tool, arguments))
     }
 
     /// The turn the model is asked for next, or was asked for last if that has not been answered.
@@ -280,31 +177,45 @@ impl Run {
             .map_or(Turn::FIRST, |turn| turn.turn.next())
     }
 
+    /// What came of a call the model asked for.
+    ///
+    /// # Errors
+    /// If there is no such call.
+    pub fn entry(&self, call: &CallId) -> Result<&Entry, FoldError> {
+        let unknown = || FoldError::UnknownCall(call.clone());
+        if call.run != self.id {
+            return Err(unknown());
+        }
+        let turn = self.turns.get(call.turn.number() as usize - 1);
+        turn.and_then(|turn| turn.entries.get(call.index as usize))
+            .ok_or_else(unknown)
+    }
+
     /// A call and what the gate decided about it.
     ///
     /// # Errors
     /// If there is no such call.
     pub fn call(&self, call: &CallId) -> Result<(&CallRecord, Option<&Decision>), FoldError> {
-        let unknown = || FoldError::UnknownCall(call.clone());
-        if call.run != self.id {
-            return Err(unknown());
-        }
-        let turn = self
-            .turns
-            .get(call.turn.number() as usize - 1)
-            .ok_or_else(unknown)?;
-        match turn.entries.get(call.index as usize) {
-            Some(Entry::Call { record, decision }) => Ok((record, decision.as_ref())),
-            _ => Err(unknown()),
+        match self.entry(call)? {
+            Entry::Call {
+                record, decision, ..
+            } => Ok((record, decision.as_ref())),
+            _ => Err(FoldError::UnknownCall(call.clone())),
         }
     }
 
-    /// How long the run may still go on at `now`; `None` if there is no limit.
+    /// How long the run may still go on at `now`; `None` if there is no limit. What it waited for
+    /// people does not count.
     #[must_use]
     pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
         let limit = Duration::from_secs(self.settings.max_seconds?);
-        let used = Duration::from_micros(now.microseconds_since(self.started_at));
-        Some(limit.saturating_sub(used))
+        Some(limit.saturating_sub(self.time_used(now)))
+    }
+
+    /// How long the run was at work.
+    pub(super) fn time_used(&self, now: Timestamp) -> Duration {
+        let since = now.microseconds_since(self.started_at);
+        Duration::from_micros(since.saturating_sub(self.waited))
     }
 
     /// Its id.
@@ -352,10 +263,10 @@ impl Run {
     /// What is declared of a tool of the agent, or of a sub-agent as a model sees it.
     #[must_use]
     pub fn specification(&self, name: &str) -> Option<&Arc<ToolSpecification>> {
-        let mut sub_agents = self.sub_agents.iter();
+        let mut others = self.sub_agents.iter().chain(self.people());
         self.agent
             .tool(name)
-            .or_else(|| sub_agents.find(|agent| agent.name().as_str() == name))
+            .or_else(|| others.find(|other| other.name().as_str() == name))
     }
 
     /// The turns so far.
@@ -388,155 +299,5 @@ impl Run {
     #[must_use]
     pub fn end(&self) -> Option<&RunEnd> {
         self.end.as_ref()
-    }
-
-    fn check_asked(&self, turn: Turn) -> Result<(), FoldError> {
-        if self.end.is_some() {
-            return Err(FoldError::Ended);
-        }
-        if turn != self.current_turn() || !self.ready_calls().is_empty() {
-            return Err(FoldError::NotAsked(turn));
-        }
-        Ok(())
-    }
-
-    fn calls_allowed(&self) -> u32 {
-        let allowed = self.turns.iter().flat_map(|turn| &turn.entries).filter(|entry| {
-            matches!(entry, Entry::Call { decision: Some(decision), .. } if decision.verdict() == Verdict::Allow)
-        });
-        u32::try_from(allowed.count()).unwrap_or(u32::MAX)
-    }
-
-    fn take_model_failure(&mut self, kind: ModelErrorKind, message: &str) {
-        let category = match kind {
-            ModelErrorKind::ContextTooLong if self.shortenings < MAX_SHORTENINGS => {
-                self.shortenings += 1;
-                return;
-            }
-            ModelErrorKind::Cancelled => {
-                self.end = Some(RunEnd::Cancelled);
-                return;
-            }
-            ModelErrorKind::ContextTooLong => ErrorCategory::BudgetExceeded,
-            ModelErrorKind::RateLimited => ErrorCategory::RateLimited,
-            ModelErrorKind::Overloaded | ModelErrorKind::Unreachable => ErrorCategory::Unavailable,
-            ModelErrorKind::Authentication => ErrorCategory::Authentication,
-            ModelErrorKind::UnknownModel => ErrorCategory::NotFound,
-            ModelErrorKind::Malformed => ErrorCategory::InvalidOutput,
-            ModelErrorKind::Timeout => ErrorCategory::Timeout,
-        };
-        self.end = Some(RunEnd::Failed {
-            category,
-            message: message.to_owned(),
-        });
-    }
-
-    fn take_decision(
-        &mut self,
-        call: &CallId,
-        decision: &Decision,
-        at: Timestamp,
-    ) -> Result<(), FoldError> {
-        let (_, earlier) = self.call(call)?;
-        if earlier.is_some() {
-            return Err(FoldError::DecidedTwice(call.clone()));
-        }
-        if let Some(failure) = decision.failure() {
-            self.advance(call, CallChange::Fail(failure), at)?;
-        }
-        if let Some(Entry::Call {
-            decision: place, ..
-        }) = self.entry_mut(call)
-        {
-            *place = Some(decision.clone());
-        }
-        Ok(())
-    }
-
-    fn entry_mut(&mut self, call: &CallId) -> Option<&mut Entry> {
-        let turn = self.turns.get_mut(call.turn.number() as usize - 1)?;
-        turn.entries.get_mut(call.index as usize)
-    }
-
-    fn advance(
-        &mut self,
-        call: &CallId,
-        change: CallChange,
-        at: Timestamp,
-    ) -> Result<(), FoldError> {
-        self.call(call)?;
-        match self.entry_mut(call) {
-            Some(Entry::Call { record, .. }) => record
-                .advance(change, at)
-                .map_err(|error| FoldError::Call(call.clone(), error)),
-            _ => Err(FoldError::UnknownCall(call.clone())),
-        }
-    }
-
-    /// Ends the run if what has happened ends it.
-    fn settle(&mut self) {
-        if self.end.is_some() {
-            return;
-        }
-        self.end = self.reached_end();
-    }
-
-    fn reached_end(&self) -> Option<RunEnd> {
-        let seconds = self.now.microseconds_since(self.started_at) / 1_000_000;
-        if self
-            .settings
-            .max_seconds
-            .is_some_and(|limit| seconds >= limit)
-            && self.answer.is_none()
-        {
-            return Some(RunEnd::Budget {
-                budget: Budget::Time,
-            });
-        }
-        if let Some(message) = self.too_long() {
-            return Some(RunEnd::Failed {
-                category: ErrorCategory::InvalidArguments,
-                message,
-            });
-        }
-        if !self.ready_calls().is_empty() {
-            return None;
-        }
-        if self.answer.is_some() {
-            return Some(RunEnd::Completed);
-        }
-        if self.mistaken_turns >= self.settings.max_mistaken_turns {
-            let message = format!(
-                "the model did nothing right in {} turns in a row; try another model, or `--dialect \
-                 structured`",
-                self.mistaken_turns
-            );
-            return Some(RunEnd::Failed {
-                category: ErrorCategory::InvalidOutput,
-                message,
-            });
-        }
-        let tokens = self.usage.input_tokens + self.usage.output_tokens;
-        if self
-            .settings
-            .max_tokens
-            .is_some_and(|limit| tokens >= limit)
-        {
-            return Some(RunEnd::Budget {
-                budget: Budget::Tokens,
-            });
-        }
-        let money = self.usage.microdollars.unwrap_or(0);
-        if self
-            .settings
-            .max_microdollars
-            .is_some_and(|limit| money >= limit)
-        {
-            return Some(RunEnd::Budget {
-                budget: Budget::Money,
-            });
-        }
-        let turns = u32::try_from(self.turns.len()).unwrap_or(u32::MAX);
-        (turns >= self.settings.max_iterations).then_some(RunEnd::IterationLimit)
     }
 }

@@ -8,7 +8,8 @@ use windlass_spec::{
 };
 
 use super::*;
-use crate::gate::{Stage, Verdict};
+use crate::approval::{Approval, Identity, PersonDecision, Principal};
+use crate::gate::{Governance, Rules, Stage, Verdict};
 use crate::model::{
     ChatMessage, ModelAnswer, ModelErrorKind, RequestedArguments, RequestedCall, Usage,
 };
@@ -28,9 +29,19 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_microseconds(1_760_000_000_000_000 + second * 1_000_000)
 }
 
+fn identity(name: &str) -> Identity {
+    let tenant = NonEmptyText::new("local").unwrap();
+    Identity::new(tenant, Principal::new(name).unwrap())
+}
+
+fn rules() -> Rules {
+    Rules::new(&Governance::default(), &agent(), &[]).unwrap()
+}
+
 /// A run with its journal, driven by hand.
 struct Driven {
     run: Run,
+    rules: Rules,
     journal: Vec<Event>,
     second: i64,
 }
@@ -58,6 +69,7 @@ impl Driven {
         let run = Run::fold([&started]).unwrap();
         Self {
             run,
+            rules: rules(),
             journal: vec![started],
             second: 0,
         }
@@ -85,36 +97,71 @@ impl Driven {
         });
     }
 
-    /// Brings every ready call to its end.
+    /// Brings every open call to its end. People say yes to everything.
     fn work(&mut self, tool: impl Fn(&str, &Value) -> CallEnd) {
-        while let Next::RunCalls(calls) = self.run.next() {
-            for call in calls {
-                let decision = self.run.decide(&call, &|_| true).unwrap();
-                let at = self.now();
-                let is_allowed = decision.verdict() == Verdict::Allow;
-                self.happen(Event::Decided {
-                    call: call.clone(),
-                    decision,
-                    at,
-                });
-                if is_allowed {
-                    let at = self.now();
-                    self.happen(Event::CallStarted {
-                        call: call.clone(),
-                        at,
-                    });
-                    let permit = self.run.permit(&call).unwrap();
-                    let end = tool(permit.tool().as_str(), permit.arguments());
-                    let at = self.now();
-                    self.happen(Event::CallEnded {
-                        call,
-                        end,
-                        usage: Usage::default(),
-                        at,
-                    });
+        self.work_deciding(tool, |_| PersonDecision::Approve);
+    }
+
+    fn work_deciding(
+        &mut self,
+        tool: impl Fn(&str, &Value) -> CallEnd,
+        decide: impl Fn(&Approval) -> PersonDecision,
+    ) {
+        loop {
+            match self.run.next() {
+                Next::Gate(calls) => calls.iter().for_each(|call| self.pass_gate(call)),
+                Next::RunCalls(calls) => calls.iter().for_each(|call| self.run_call(call, &tool)),
+                Next::Wait(waiting) if waiting.for_person => {
+                    let mut question = self.run.questions().next().unwrap().clone();
+                    let decision = decide(&question);
+                    self.settle(&mut question, "bob", decision);
                 }
+                Next::Wait(waiting) => self.happen(Event::TimePassed { at: waiting.until }),
+                Next::CallModel(_) | Next::Done(_) => return,
             }
         }
+    }
+
+    fn settle(&mut self, question: &mut Approval, by: &str, decision: PersonDecision) {
+        let at = self.now();
+        question.decide(&identity(by), decision, None, at).unwrap();
+        let approval = Box::new(question.clone());
+        self.happen(Event::Settled { approval, at });
+    }
+
+    /// Takes a call one step further through the gate.
+    fn pass_gate(&mut self, call: &CallId) {
+        let at = self.now();
+        let ann = identity("ann");
+        let event = match self.run.at_gate(call, &ann, &self.rules, at).unwrap() {
+            GateStep::Decide => Event::Decided {
+                call: call.clone(),
+                decision: self.run.decide(call, &ann, &self.rules, &|_| true).unwrap(),
+                at,
+            },
+            GateStep::Ask(request) => Event::Asked { request, at },
+            GateStep::Hold { until, deferred } => Event::Held {
+                call: call.clone(),
+                until,
+                deferred,
+                at,
+            },
+            GateStep::Refuse(failure) => ended(call, CallEnd::Error(failure), at),
+        };
+        self.happen(event);
+    }
+
+    fn run_call(&mut self, call: &CallId, tool: &impl Fn(&str, &Value) -> CallEnd) {
+        let at = self.now();
+        let call = call.clone();
+        self.happen(Event::CallStarted {
+            call: call.clone(),
+            at,
+        });
+        let permit = self.run.permit(&call).unwrap();
+        let end = tool(permit.tool().as_str(), permit.arguments());
+        let at = self.now();
+        self.happen(ended(&call, end, at));
     }
 
     fn request(&self) -> Vec<ChatMessage> {
@@ -136,6 +183,15 @@ impl Driven {
             Next::Done(end) => end,
             other => panic!("{other:?}"),
         }
+    }
+}
+
+fn ended(call: &CallId, end: CallEnd, at: Timestamp) -> Event {
+    Event::CallEnded {
+        call: call.clone(),
+        end,
+        usage: Usage::default(),
+        at,
     }
 }
 
@@ -232,35 +288,29 @@ fn reversible_calls_run_together_and_irreversible_ones_alone_and_in_order() {
     let mut driven = Driven::start("x", Settings::default());
     driven.says(vec![
         call("search", json!({"query": "a"})),
-        call("note", json!({"text": "b"})),
-        call("send", json!({"to": "c"})),
+        call("search", json!({"query": "b"})),
+        call("note", json!({"text": "c"})),
         call("send", json!({"to": "d"})),
-        call("search", json!({"query": "e"})),
+        call("send", json!({"to": "e"})),
+        call("search", json!({"query": "f"})),
     ]);
     let mut batches = Vec::new();
-    while let Next::RunCalls(calls) = driven.run.next() {
-        batches.push(calls.iter().map(|call| call.index).collect::<Vec<_>>());
-        for call in calls {
-            let decision = driven.run.decide(&call, &|_| true).unwrap();
-            let at = driven.now();
-            driven.happen(Event::Decided {
-                call: call.clone(),
-                decision,
-                at,
-            });
-            driven.happen(Event::CallStarted {
-                call: call.clone(),
-                at,
-            });
-            driven.happen(Event::CallEnded {
-                call,
-                end: CallEnd::Success(Value::Null),
-                usage: Usage::default(),
-                at,
-            });
+    loop {
+        match driven.run.next() {
+            Next::RunCalls(calls) => {
+                batches.push(calls.iter().map(|call| call.index).collect::<Vec<_>>());
+                calls.iter().for_each(|call| driven.run_call(call, &fine));
+            }
+            Next::Gate(calls) => calls.iter().for_each(|call| driven.pass_gate(call)),
+            Next::Wait(_) if driven.run.questions().next().is_some() => {
+                let mut question = driven.run.questions().next().unwrap().clone();
+                driven.settle(&mut question, "bob", PersonDecision::Approve);
+            }
+            Next::Wait(waiting) => driven.happen(Event::TimePassed { at: waiting.until }),
+            Next::CallModel(_) | Next::Done(_) => break,
         }
     }
-    assert_eq!(batches, [vec![0, 1], vec![2], vec![3], vec![4]]);
+    assert_eq!(batches, [vec![0, 1], vec![2], vec![3], vec![4], vec![5]]);
 }
 
 #[test]
@@ -374,10 +424,13 @@ fn calls_beyond_the_budget_are_denied_and_the_model_is_told() {
 fn a_tool_that_is_switched_off_is_denied() {
     let mut driven = Driven::start("x", Settings::default());
     driven.says(vec![call("search", json!({"query": "a"}))]);
-    let Next::RunCalls(calls) = driven.run.next() else {
+    let Next::Gate(calls) = driven.run.next() else {
         panic!()
     };
-    let decision = driven.run.decide(&calls[0], &|_| false).unwrap();
+    let decision = driven
+        .run
+        .decide(&calls[0], &identity("ann"), &rules(), &|_| false)
+        .unwrap();
     assert_eq!(
         (decision.verdict(), decision.stage()),
         (Verdict::Deny, Stage::Enabled)
@@ -388,7 +441,7 @@ fn a_tool_that_is_switched_off_is_denied() {
 fn a_permit_is_given_once_and_only_for_a_call_about_to_run() {
     let mut driven = Driven::start("x", Settings::default());
     driven.says(vec![call("search", json!({"query": "a"}))]);
-    let Next::RunCalls(calls) = driven.run.next() else {
+    let Next::Gate(calls) = driven.run.next() else {
         panic!()
     };
     let call = calls[0].clone();
@@ -404,7 +457,10 @@ fn a_permit_is_given_once_and_only_for_a_call_about_to_run() {
         driven.run.apply(&started),
         Err(FoldError::NotAllowed(call.clone()))
     );
-    let decision = driven.run.decide(&call, &|_| true).unwrap();
+    let decision = driven
+        .run
+        .decide(&call, &identity("ann"), &rules(), &|_| true)
+        .unwrap();
     driven.happen(Event::Decided {
         call: call.clone(),
         decision: decision.clone(),
@@ -456,7 +512,7 @@ fn arguments_that_are_nearly_json_are_mended() {
     ] {
         let mut driven = Driven::start("x", Settings::default());
         driven.says(vec![text_call("search", text)]);
-        assert!(matches!(driven.run.next(), Next::RunCalls(_)), "{text}");
+        assert!(matches!(driven.run.next(), Next::Gate(_)), "{text}");
     }
     assert_eq!(
         repair_json("[True, False, None,]").unwrap().0,
@@ -663,20 +719,18 @@ fn an_oversized_observation_is_cut_for_the_model_and_kept_in_the_record() {
 fn a_cancelled_run_takes_no_more_answers_but_learns_how_its_calls_ended() {
     let mut driven = Driven::start("x", Settings::default());
     driven.says(vec![call("search", json!({"query": "a"}))]);
-    let Next::RunCalls(calls) = driven.run.next() else {
+    let Next::Gate(calls) = driven.run.next() else {
         panic!()
     };
-    let decision = driven.run.decide(&calls[0], &|_| true).unwrap();
-    driven.happen(Event::Decided {
-        call: calls[0].clone(),
-        decision,
-        at: at(2),
-    });
+    driven.pass_gate(&calls[0]);
     driven.happen(Event::CallStarted {
         call: calls[0].clone(),
         at: at(3),
     });
-    driven.happen(Event::Cancelled { at: at(4) });
+    driven.happen(Event::Cancelled {
+        by: None,
+        at: at(4),
+    });
     assert_eq!(driven.end(), RunEnd::Cancelled);
     let failure = Failure::new(ErrorCategory::Cancelled, Effect::Unknown, "stopped");
     driven.happen(Event::CallEnded {
@@ -728,7 +782,10 @@ fn the_end_of_a_run_fixes_the_exit_code() {
 fn a_journal_that_does_not_start_with_the_start_is_refused() {
     assert!(matches!(Run::fold([]), Err(FoldError::NotStarted)));
     assert!(matches!(
-        Run::fold([&Event::Cancelled { at: at(0) }]),
+        Run::fold([&Event::Cancelled {
+            by: None,
+            at: at(0)
+        }]),
         Err(FoldError::NotStarted)
     ));
 }
@@ -865,3 +922,6 @@ fn what_was_said_before_is_shown_as_providers_take_it() {
         }
     );
 }
+
+mod holding;
+mod people;

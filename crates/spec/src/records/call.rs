@@ -168,6 +168,16 @@ impl CallRecord {
         self
     }
 
+    /// The same call with other arguments, as a person decided. What has started keeps its own.
+    #[must_use]
+    pub fn with_arguments(&self, arguments: Map<String, Value>) -> Self {
+        let mut changed = self.clone();
+        if changed.state() == CallState::Pending {
+            changed.arguments = arguments;
+        }
+        changed
+    }
+
     /// Takes the call to its next state. A time before the last known one counts as that one, since
     /// clocks can be set back and a call cannot end before it started.
     ///

@@ -1,7 +1,7 @@
 use windlass_core::gate::Permit;
 
 fn make() -> Permit {
-    Permit::default()
+    <Permit as Default>::default()
 }
 
 fn main() {}

@@ -1,0 +1,316 @@
+//! A run at the gate: what the gate is told of it, what it decides about a call, and the permit that
+//! comes of it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_policy::{Request, Session};
+use windlass_spec::{CallId, CallRecord, CallState, RiskLevel, Timestamp, ToolSpecification};
+
+use super::outcome::{FoldError, PermitError};
+use super::state::{Entry, Run};
+use crate::approval::{Identity, StandingCall};
+use crate::gate::{self, Covered, Decision, GateContext, Permit, Rules, Verdict};
+use crate::model::ChatMessage;
+
+/// Shorter texts are found in anything.
+const LEAST_MARKED: usize = 4;
+
+impl Run {
+    /// What the gate decides about a call now. The same run gets the same decision about it, also
+    /// when other calls were made since.
+    ///
+    /// # Errors
+    /// If there is no such call.
+    pub fn decide(
+        &self,
+        call: &CallId,
+        principal: &Identity,
+        rules: &Rules,
+        is_enabled: &dyn Fn(&str) -> bool,
+    ) -> Result<Decision, FoldError> {
+        let (record, earlier) = self.call(call)?;
+        let decision = self.decide_about_if(record, principal, rules, is_enabled);
+        let window = rules.undo_window(self.specification_of(record));
+        // Leave that was given for exactly this call, or was used by it before. A standing one may
+        // have been taken back since.
+        let covered = earlier.and_then(Decision::covered_by).cloned();
+        let covered = covered.filter(|by| matches!(by, Covered::Request(_)));
+        let covered = covered.or_else(|| {
+            let grant = self.grants.iter().find(|grant| {
+                Some(grant.digest) == decision.digest()
+                    && grant.security_level >= decision.security_level()
+            })?;
+            Some(Covered::Request(grant.call.clone()))
+        });
+        Ok(match covered {
+            Some(by) => decision.covered(by, window),
+            None => decision,
+        })
+    }
+
+    /// What the gate would decide about a call that was not made.
+    pub(super) fn decide_about(
+        &self,
+        record: &CallRecord,
+        principal: &Identity,
+        rules: &Rules,
+    ) -> Decision {
+        self.decide_about_if(record, principal, rules, &|_| true)
+    }
+
+    fn decide_about_if(
+        &self,
+        record: &CallRecord,
+        principal: &Identity,
+        rules: &Rules,
+        is_enabled: &dyn Fn(&str) -> bool,
+    ) -> Decision {
+        self.at_position(record, principal, is_enabled, |context| {
+            gate::decide(record, context, rules)
+        })
+    }
+
+    /// The same decision if a standing approval covers the call.
+    #[must_use]
+    pub fn decide_with_standing(
+        &self,
+        call: &CallId,
+        decision: Decision,
+        standing: i64,
+        rules: &Rules,
+    ) -> Decision {
+        let tool = self.call(call).ok();
+        let tool = tool.and_then(|(record, _)| self.specification_of(record));
+        let window = rules.undo_window(tool);
+        decision.covered(Covered::Standing(standing), window)
+    }
+
+    /// The call as standing approvals are asked about it. `None` if there is no such call, or nobody
+    /// would be asked about it.
+    #[must_use]
+    pub fn standing_call<'r>(
+        &'r self,
+        call: &'r CallId,
+        decision: &Decision,
+        principal: &'r Identity,
+        at: Timestamp,
+    ) -> Option<StandingCall<'r>> {
+        let (record, _) = self.call(call).ok()?;
+        (decision.verdict() == Verdict::Ask).then_some(())?;
+        Some(StandingCall {
+            principal,
+            run: &self.id,
+            tool: record.tool_name(),
+            digest: decision.digest()?,
+            risk: decision.risk_level()?,
+            security_level: decision.security_level(),
+            at,
+        })
+    }
+
+    /// Whether a decision asks for more than an earlier one about the same call, given what people
+    /// have said since.
+    #[must_use]
+    pub fn is_stricter(&self, call: &CallId, earlier: &Decision, decision: &Decision) -> bool {
+        let approved = match self.entry(call) {
+            Ok(Entry::Call { stand, .. }) => stand.approved,
+            _ => None,
+        };
+        match approved {
+            _ if decision.verdict() == Verdict::Deny => earlier.verdict() != Verdict::Deny,
+            Some(level) => decision.verdict() == Verdict::Ask && decision.security_level() > level,
+            None => decision.verdict() > earlier.verdict(),
+        }
+    }
+
+    /// A call that was decided about, as the policies saw it. For holding other policies against it.
+    ///
+    /// # Errors
+    /// If there is no such call.
+    pub fn policy_request(
+        &self,
+        call: &CallId,
+        principal: &Identity,
+        rules: &Rules,
+    ) -> Result<Request<'static>, FoldError> {
+        let (record, decision) = self.call(call)?;
+        let recorded = decision.and_then(Decision::risk).cloned();
+        let risk = recorded.unwrap_or_else(|| rules.assess(record.tool_name(), record.arguments()));
+        let request = self.at_position(record, principal, &|_| true, |context| {
+            let request = gate::request(record, context, rules, &risk);
+            serde_json::to_value(request).and_then(serde_json::from_value::<Request<'static>>)
+        });
+        let mut request = request.map_err(|_| FoldError::UnknownCall(call.clone()))?;
+        if let Some(environment) = decision.and_then(Decision::environment) {
+            request.environment = environment.to_owned().into();
+        }
+        Ok(request)
+    }
+
+    /// Leave to run a call whose start has been applied: each gets one.
+    ///
+    /// # Errors
+    /// If the call is not about to run, or had its permit.
+    pub fn permit(&mut self, call: &CallId) -> Result<Permit, PermitError> {
+        let (record, _) = self
+            .call(call)
+            .map_err(|_| PermitError::UnknownCall(call.clone()))?;
+        if record.state() != CallState::Running {
+            return Err(PermitError::NotRunning {
+                call: call.clone(),
+                state: record.state(),
+            });
+        }
+        let tool = record.tool_name().clone();
+        let arguments = Value::Object(record.arguments().clone());
+        if !self.permitted.insert(call.clone()) {
+            return Err(PermitError::Given(call.clone()));
+        }
+        let arguments = match self.specification(tool.as_str()) {
+            Some(specification) => specification.signature().with_defaults(&arguments),
+            None => arguments,
+        };
+        Ok(Permit::mint(tool, arguments))
+    }
+
+    fn specification_of(&self, record: &CallRecord) -> Option<&ToolSpecification> {
+        self.specification(record.tool_name().as_str())
+            .map(Arc::as_ref)
+    }
+
+    /// Tells what the gate knows of the run when it decides about a call: what came before the call,
+    /// not what has happened since.
+    fn at_position<T>(
+        &self,
+        record: &CallRecord,
+        principal: &Identity,
+        is_enabled: &dyn Fn(&str) -> bool,
+        take: impl FnOnce(&GateContext<'_>) -> T,
+    ) -> T {
+        let session = self.session(record);
+        let marked = self.marked(record);
+        let context = GateContext {
+            agent: self.agent.name(),
+            principal,
+            specification: self.specification_of(record),
+            is_enabled,
+            calls_allowed: session.calls,
+            max_calls: self.settings.max_calls,
+            session,
+            is_tainted: self.read_from_outside(record).next().is_some(),
+            marked: &marked,
+        };
+        take(&context)
+    }
+
+    /// What the run did before a call.
+    fn session(&self, record: &CallRecord) -> Session {
+        let mut session = Session::default();
+        for entry in self.entries_before(record.id()) {
+            let Entry::Call {
+                record: earlier,
+                decision: Some(decision),
+                ..
+            } = entry
+            else {
+                continue;
+            };
+            if decision.verdict() == Verdict::Deny {
+                session.denied_calls += 1;
+                continue;
+            }
+            // What was rejected, undone or too late has not run and will not.
+            if !earlier.was_permitted() && earlier.state() != CallState::Pending {
+                continue;
+            }
+            session.calls += 1;
+            session.tool_calls += u32::from(earlier.tool_name() == record.tool_name());
+            let is_irreversible = self.risk_of(entry) == RiskLevel::Irreversible;
+            session.irreversible_calls += u32::from(is_irreversible);
+            let tool = self.specification_of(earlier);
+            let is_sensitive = tool.is_some_and(|tool| tool.attributes().sensitive == Some(true));
+            session.sensitive_read |= is_sensitive && matches!(earlier.outcome(), Some(Ok(_)));
+        }
+        session
+    }
+
+    /// What was read from outside before a call was asked for. What comes back in the same turn
+    /// cannot have led to it.
+    fn read_from_outside<'r>(&'r self, record: &'r CallRecord) -> impl Iterator<Item = &'r Value> {
+        let turn = record.id().turn;
+        self.calls()
+            .filter(move |earlier| earlier.id().turn < turn)
+            .filter(|earlier| {
+                let tool = self.specification_of(earlier);
+                tool.is_some_and(|tool| tool.attributes().open_world == Some(true))
+            })
+            .filter_map(|earlier| earlier.outcome()?.ok())
+    }
+
+    /// The arguments of a call that occur in what was read from outside, and not in what people said.
+    fn marked(&self, record: &CallRecord) -> Vec<String> {
+        let mut outside = String::new();
+        for result in self.read_from_outside(record) {
+            texts(result, &mut |text| {
+                outside.push_str(text);
+                outside.push('\n');
+            });
+        }
+        if outside.is_empty() {
+            return Vec::new();
+        }
+        let said_before = self
+            .task
+            .conversation
+            .iter()
+            .filter_map(|message| match message {
+                ChatMessage::User { content } => Some(content.as_str()),
+                _ => None,
+            });
+        let said: Vec<&str> = said_before
+            .chain([self.task.description.as_str()])
+            .collect();
+        let comes_from_outside = |text: &str| {
+            text.len() >= LEAST_MARKED
+                && outside.contains(text)
+                && !said.iter().any(|said| said.contains(text))
+        };
+        let is_marked = |value: &Value| {
+            let mut found = false;
+            texts(value, &mut |text| found |= comes_from_outside(text.trim()));
+            found
+        };
+        record
+            .arguments()
+            .iter()
+            .filter(|(_, value)| is_marked(value))
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// What was asked for before a call, in order.
+    fn entries_before<'r>(&'r self, call: &'r CallId) -> impl Iterator<Item = &'r Entry> {
+        self.turns
+            .iter()
+            .take_while(move |turn| turn.turn <= call.turn)
+            .flat_map(move |turn| {
+                let limit = match turn.turn == call.turn {
+                    true => call.index as usize,
+                    false => usize::MAX,
+                };
+                turn.entries.iter().take(limit)
+            })
+    }
+}
+
+/// All texts and numbers in a value.
+fn texts(value: &Value, take: &mut dyn FnMut(&str)) {
+    match value {
+        Value::String(text) => take(text),
+        Value::Number(number) => take(&number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, take)),
+        Value::Object(fields) => fields.values().for_each(|field| texts(field, take)),
+        Value::Null | Value::Bool(_) => {}
+    }
+}

@@ -1,0 +1,583 @@
+//! Questions to people: the two that a model may ask as if that were a tool, those that the gate, a
+//! tool or a lost call leads to, and what the run makes of the answers.
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::{Map, Value, json};
+use windlass_spec::{
+    Agent, CallChange, CallId, CallRecord, CallState, Effect, ErrorCategory, Failure, Field,
+    NonEmptyText, RiskLevel, RunId, SecurityLevel, Signature, Timestamp, ToolAttributes, ToolName,
+    ToolSpecification, Type,
+};
+
+use super::outcome::FoldError;
+use super::stand::Step;
+use super::state::{Entry, Run};
+use super::sub_agent;
+use crate::approval::{
+    Approval, Ask, Authorize, Digest, Identity, Outcome, Question, Request, canonical,
+    least_security_level,
+};
+use crate::gate::{Decision, Rules, Verdict};
+
+/// Asks a person a question.
+pub const ASK_HUMAN: &str = "ask_human";
+
+/// Asks a person for leave for one exact call.
+pub const REQUEST_AUTHORIZATION: &str = "request_authorization";
+
+/// What a person answers if a call whose end nobody knew has done nothing.
+const NOTHING_HAPPENED: &str = "It did not happen";
+
+/// What a person answers if it has.
+const IT_HAPPENED: &str = "It happened";
+
+/// Leave that a person gave for a call that is yet to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Grant {
+    /// The call of `request_authorization` that led to it.
+    pub(super) call: CallId,
+    pub(super) digest: Digest,
+    pub(super) security_level: SecurityLevel,
+}
+
+/// What the gate has to do about a call now.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GateStep {
+    /// Decide about it.
+    Decide,
+    /// Put this to a person.
+    Ask(Box<Request>),
+    /// Hold it until then.
+    Hold {
+        /// When its undo window is over.
+        until: Timestamp,
+        /// Whether the run goes on meanwhile.
+        deferred: bool,
+    },
+    /// End it: nobody can be asked this.
+    Refuse(Failure),
+}
+
+/// What the model may ask people, as tools.
+static PEOPLE: LazyLock<Vec<Arc<ToolSpecification>>> = LazyLock::new(|| {
+    let question = vec![
+        Field::required("question", Type::Text).described("The question"),
+        Field::optional("context", Type::Text)
+            .described("What the person should know to answer it"),
+        Field::optional("options", Type::List(Box::new(Type::Text)))
+            .described("Answers to choose from"),
+    ];
+    let levels = SecurityLevel::ALL.map(|level| level.as_str().to_owned());
+    let leave = vec![
+        Field::required("tool_name", Type::Text).described("The tool you want to call"),
+        Field::required("tool_args", Type::Object)
+            .described("Exactly what you want to call it with"),
+        Field::required("reason", Type::Text).described("Why"),
+        Field::optional("security_level", Type::Enum(levels.to_vec()))
+            .described("How much care the decision needs, if more than usual"),
+    ];
+    [
+        (
+            ASK_HUMAN,
+            "Asks a person a question and waits for the answer. Use it only for what the task and \
+             the tools cannot tell you.",
+            question,
+        ),
+        (
+            REQUEST_AUTHORIZATION,
+            "Asks a person for leave to make one exact call. Calls that need leave ask for it by \
+             themselves; use this to explain one beforehand. If it is given, make the call.",
+            leave,
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(name, description, fields)| {
+        let signature = Signature::new(fields, Type::Text).ok()?;
+        // Asking changes nothing; what is asked for passes the gate when it is called.
+        let attributes = ToolAttributes {
+            risk: Some(RiskLevel::Reversible),
+            ..ToolAttributes::default()
+        };
+        let name = ToolName::new(name).ok()?;
+        let tool = ToolSpecification::new(name, NonEmptyText::or(description, "-"), signature);
+        tool.with_attributes(attributes).ok().map(Arc::new)
+    })
+    .collect()
+});
+
+/// Everything the calls of an agent may name: its tools, the agents it may hand work to, and what it
+/// may ask people. What the agent declares itself goes before the rest.
+pub(crate) fn offered(agent: &Agent, agents: &[Agent]) -> Vec<Arc<ToolSpecification>> {
+    let mut offered = agent.tools().to_vec();
+    for other in sub_agent::specifications(agent, agents)
+        .iter()
+        .chain(PEOPLE.iter())
+    {
+        if offered.iter().all(|tool| tool.name() != other.name()) {
+            offered.push(Arc::clone(other));
+        }
+    }
+    offered
+}
+
+impl Run {
+    /// What the model may ask people, as tools.
+    pub(super) fn people(&self) -> impl Iterator<Item = &Arc<ToolSpecification>> {
+        PEOPLE.iter().filter(|_| self.settings.ask_people)
+    }
+
+    /// Whether a call is a question to a person rather than a call of a tool.
+    #[must_use]
+    pub fn is_for_people(&self, name: &str) -> bool {
+        self.agent.tool(name).is_none() && self.people().any(|tool| tool.name().as_str() == name)
+    }
+
+    /// What the gate has to do about a call at this time; `None` if nothing.
+    #[must_use]
+    pub fn at_gate(
+        &self,
+        call: &CallId,
+        principal: &Identity,
+        rules: &Rules,
+        now: Timestamp,
+    ) -> Option<GateStep> {
+        let entry = self.entry(call).ok()?;
+        let Entry::Call {
+            record,
+            decision,
+            stand,
+        } = entry
+        else {
+            return None;
+        };
+        if self.step_of(entry) != Some(Step::AtGate) {
+            return None;
+        }
+        let Some(decision) = decision else {
+            return Some(GateStep::Decide);
+        };
+        let question = if record.state() == CallState::Unknown {
+            Ok(lost(record))
+        } else if decision.verdict() == Verdict::Ask && stand.approved.is_none() {
+            self.authorize(record, decision)
+        } else if self.is_for_people(record.tool_name().as_str()) {
+            self.asked_by_model(record, principal, rules)
+        } else {
+            return Some(GateStep::Hold {
+                until: later(now, decision.undo_window().unwrap_or_default()),
+                deferred: self.is_deferred(record),
+            });
+        };
+        let request = question.and_then(|question| {
+            let request = self.request_about(call, principal, question, now);
+            // A question that cannot be put is found out here and not when it is written down.
+            Approval::ask(request.clone())
+                .map(|_| request)
+                .map_err(|error| {
+                    Failure::new(
+                        ErrorCategory::InvalidArguments,
+                        Effect::None,
+                        error.to_string(),
+                    )
+                })
+        });
+        Some(match request {
+            Ok(request) => GateStep::Ask(Box::new(request)),
+            Err(failure) => GateStep::Refuse(failure),
+        })
+    }
+
+    /// A question about a call, from whoever has it.
+    #[must_use]
+    pub fn request_about(
+        &self,
+        call: &CallId,
+        principal: &Identity,
+        question: Question,
+        now: Timestamp,
+    ) -> Request {
+        let mut request = Request::new(call.clone(), principal.clone(), question, now);
+        request.parents = parents(&self.id);
+        let thought = self.turns.get(call.turn.number() as usize - 1).map(|turn| {
+            let thought = turn.answer.thought.as_deref().unwrap_or(&turn.answer.text);
+            format!("The agent `{}`: {}", self.agent.name(), thought.trim())
+        });
+        if request.question.authorize().is_some() {
+            request.message = thought.and_then(|thought| NonEmptyText::new(thought).ok());
+        }
+        request
+    }
+
+    fn is_deferred(&self, record: &CallRecord) -> bool {
+        self.specification(record.tool_name().as_str())
+            .is_some_and(|tool| tool.attributes().deferred == Some(true))
+    }
+
+    /// May this call run?
+    fn authorize(&self, record: &CallRecord, decision: &Decision) -> Result<Question, Failure> {
+        let risk = decision.risk_level().unwrap_or(RiskLevel::Irreversible);
+        let mut reason = decision.reason().to_owned();
+        if !decision.marked().is_empty() {
+            reason += &format!(
+                "; taken from what others wrote: `{}`",
+                decision.marked().join("`, `")
+            );
+        }
+        let rules = decision.rules().join(", ");
+        Ok(Question::Authorize(Authorize {
+            tool_name: record.tool_name().clone(),
+            tool_args: record.arguments().clone(),
+            reason: NonEmptyText::or(&reason, "a person has to agree"),
+            risk,
+            security_level: decision.security_level().max(least_security_level(risk)),
+            rule: (!rules.is_empty()).then_some(rules),
+            credentials: None,
+        }))
+    }
+
+    /// What a call of `ask_human` or `request_authorization` asks.
+    fn asked_by_model(
+        &self,
+        record: &CallRecord,
+        principal: &Identity,
+        rules: &Rules,
+    ) -> Result<Question, Failure> {
+        let arguments = record.arguments();
+        let wrong = |why: String| Failure::new(ErrorCategory::InvalidArguments, Effect::None, why);
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+        let needed = |name: &str| {
+            NonEmptyText::new(text(name).unwrap_or_default().trim())
+                .map_err(|_| wrong(format!("`{name}` is empty")))
+        };
+        if record.tool_name().as_str() == ASK_HUMAN {
+            let options = arguments.get("options").and_then(Value::as_array);
+            let options = options.into_iter().flatten().filter_map(Value::as_str);
+            return Ok(Question::Ask(Ask {
+                question: needed("question")?,
+                context: text("context").map(str::to_owned),
+                options: options
+                    .filter_map(|option| NonEmptyText::new(option.trim()).ok())
+                    .collect(),
+                free_text: true,
+            }));
+        }
+        let name = text("tool_name").unwrap_or_default();
+        let empty = Map::new();
+        let tool_args = arguments.get("tool_args").and_then(Value::as_object);
+        let tool_args = tool_args.unwrap_or(&empty);
+        let tool = self
+            .specification(name)
+            .filter(|_| !self.is_for_people(name))
+            .ok_or_else(|| wrong(format!("there is no tool `{name}` to ask leave for")))?;
+        let misfits = tool.signature().misfits(&Value::Object(tool_args.clone()));
+        if !misfits.is_empty() {
+            let misfits: Vec<String> = misfits.iter().map(ToString::to_string).collect();
+            return Err(wrong(format!(
+                "the arguments of `{name}` do not fit: {}",
+                misfits.join("; ")
+            )));
+        }
+        // What the call would be decided like if it were made now, so that nobody is asked for
+        // leave that is not enough, or that nobody can give.
+        let wanted = CallRecord::requested(
+            record.id().clone(),
+            tool.name().clone(),
+            tool_args.clone(),
+            record.requested_at(),
+        );
+        let decision = self.decide_about(&wanted, principal, rules);
+        if let Some(failure) = decision.failure() {
+            return Err(failure);
+        }
+        let risk = decision.risk_level().unwrap_or(RiskLevel::Irreversible);
+        let stated = text("security_level").and_then(|word| word.parse().ok());
+        let level = stated.unwrap_or(SecurityLevel::Low);
+        Ok(Question::Authorize(Authorize {
+            tool_name: tool.name().clone(),
+            tool_args: tool_args.clone(),
+            reason: needed("reason")?,
+            risk,
+            security_level: level
+                .max(decision.security_level())
+                .max(least_security_level(risk)),
+            rule: None,
+            credentials: None,
+        }))
+    }
+
+    pub(super) fn take_question(&mut self, request: &Request) -> Result<(), FoldError> {
+        let call = &request.call;
+        let refused = || FoldError::NotToBeAsked(call.clone());
+        let entry = self.entry(call)?;
+        let may_ask = match self.step_of(entry) {
+            // A tool may ask while it runs.
+            Some(Step::Runs) => {
+                matches!(entry, Entry::Call { record, .. } if record.state() == CallState::Running)
+            }
+            Some(Step::AtGate) => {
+                matches!(entry, Entry::Call { decision, .. } if decision.is_some())
+            }
+            _ => false,
+        };
+        let approval = Approval::ask(request.clone()).map_err(|_| refused())?;
+        match self.entry_mut(call) {
+            Some(Entry::Call { stand, .. }) if may_ask => {
+                stand.question = Some(approval);
+                Ok(())
+            }
+            _ => Err(refused()),
+        }
+    }
+
+    pub(super) fn take_settled(
+        &mut self,
+        approval: &Approval,
+        at: Timestamp,
+    ) -> Result<(), FoldError> {
+        let call = approval.call();
+        let refused = || FoldError::NotWhatWasAsked(call.clone());
+        let Entry::Call { record, stand, .. } = self.entry(call)? else {
+            return Err(refused());
+        };
+        let asked = stand.question.as_ref().ok_or_else(refused)?;
+        if asked.asked_digest() != approval.asked_digest() {
+            return Err(refused());
+        }
+        let outcome = approval.outcome().ok_or_else(refused)?;
+        let wanted = approval.question().authorize();
+        let is_about_itself = wanted.is_some_and(|wanted| wanted.tool_name == *record.tool_name());
+        match record.state() {
+            CallState::Unknown => self.take_word(call, &outcome),
+            CallState::Running => self.end_asking_tool(call, approval, &outcome, at)?,
+            CallState::Pending if is_about_itself => {
+                self.take_leave(call, approval, outcome, at)?;
+            }
+            CallState::Pending => self.end_question(call, approval, outcome, at)?,
+            _ => return Err(refused()),
+        }
+        if let Some(Entry::Call { stand, .. }) = self.entry_mut(call) {
+            stand.question = None;
+        }
+        Ok(())
+    }
+
+    /// What a person said about a call whose end nobody knew.
+    fn take_word(&mut self, call: &CallId, outcome: &Outcome) {
+        let word = match outcome {
+            Outcome::Answered(text) => format!("A person says: {text}"),
+            _ => "No person could tell.".to_owned(),
+        };
+        if let Some(Entry::Call { stand, .. }) = self.entry_mut(call) {
+            stand.word = Some(word);
+        }
+    }
+
+    /// Ends a call whose tool could not go on without a person. It had no effect: it said so itself.
+    fn end_asking_tool(
+        &mut self,
+        call: &CallId,
+        approval: &Approval,
+        outcome: &Outcome,
+        at: Timestamp,
+    ) -> Result<(), FoldError> {
+        let asked = approval.question().headline();
+        let again = |what: String| {
+            // The same call may be made again now, which is no repetition.
+            let mut failure = Failure::new(ErrorCategory::Unavailable, Effect::None, what);
+            failure.retryable = true;
+            CallChange::Fail(failure)
+        };
+        let change = match outcome {
+            Outcome::Answered(text) => {
+                CallChange::Succeed(json!({"question": asked, "answer": text}))
+            }
+            Outcome::Responded(value) => CallChange::Succeed(value.clone()),
+            Outcome::Done(note) => {
+                let note = note.as_ref().map(|note| format!(" ({note})"));
+                again(format!(
+                    "The tool needed a person: {asked} A person has done it{}. Call the tool again.",
+                    note.unwrap_or_default()
+                ))
+            }
+            Outcome::Run { .. } => again(format!(
+                "The tool asked a person for leave: {asked} It was given. Call the tool again."
+            )),
+            other => self.refusal(call, other),
+        };
+        self.advance(call, change, at)
+    }
+
+    /// Ends a call by which the model asked a person something.
+    fn end_question(
+        &mut self,
+        call: &CallId,
+        approval: &Approval,
+        outcome: Outcome,
+        at: Timestamp,
+    ) -> Result<(), FoldError> {
+        let (answer, grant) = match outcome {
+            Outcome::Answered(text) => (Value::String(text.to_string()), None),
+            Outcome::Responded(value) => (value, None),
+            Outcome::Run {
+                arguments, digest, ..
+            } => {
+                let Some(asked) = approval.question().authorize() else {
+                    return Err(FoldError::NotWhatWasAsked(call.clone()));
+                };
+                let told = format!(
+                    "Leave is given. Call `{}` now with exactly {}.",
+                    asked.tool_name,
+                    canonical(&Value::Object(arguments))
+                );
+                let grant = Grant {
+                    call: call.clone(),
+                    digest,
+                    security_level: asked.security_level,
+                };
+                (Value::String(told), Some(grant))
+            }
+            other => {
+                let change = self.refusal(call, &other);
+                return self.advance(call, change, at);
+            }
+        };
+        self.advance(call, CallChange::Start, at)?;
+        self.advance(call, CallChange::Succeed(answer), at)?;
+        self.grants.extend(grant);
+        Ok(())
+    }
+
+    /// Takes what people decided about a call that may not run without their leave.
+    fn take_leave(
+        &mut self,
+        call: &CallId,
+        approval: &Approval,
+        outcome: Outcome,
+        at: Timestamp,
+    ) -> Result<(), FoldError> {
+        match outcome {
+            Outcome::Run {
+                arguments,
+                is_edited,
+                ..
+            } => {
+                let level = approval
+                    .question()
+                    .authorize()
+                    .map(|asked| asked.security_level);
+                if let Some(Entry::Call { record, stand, .. }) = self.entry_mut(call) {
+                    stand.approved = level;
+                    if is_edited {
+                        let before = record.arguments().clone();
+                        stand.before_edit.get_or_insert(before);
+                        **record = record.with_arguments(arguments);
+                    }
+                }
+                Ok(())
+            }
+            Outcome::Responded(value) => {
+                let told = format!(
+                    "The call was not made. A person answered in the tool's stead: {}",
+                    self.shown(&value)
+                );
+                let failure = Failure::new(ErrorCategory::Cancelled, Effect::None, told);
+                self.advance(call, CallChange::Cancel(failure), at)
+            }
+            other => {
+                let change = self.refusal(call, &other);
+                self.advance(call, change, at)
+            }
+        }
+    }
+
+    /// How a call ends that people did not give leave for.
+    fn refusal(&self, call: &CallId, outcome: &Outcome) -> CallChange {
+        match outcome {
+            Outcome::Rejected { by, message } => {
+                let told = match message {
+                    Some(message) => format!("{by} said no: {message}"),
+                    None => format!("{by} said no. Do not try it again."),
+                };
+                CallChange::Fail(Failure::new(ErrorCategory::Rejected, Effect::None, told))
+            }
+            Outcome::Expired => {
+                let is_second = self.expired_before(call);
+                let told = match is_second {
+                    true => "Nobody decided in time, again. Go on without it.",
+                    false => "Nobody decided in time. You may ask once more, or go on without it.",
+                };
+                let mut failure = Failure::new(ErrorCategory::Expired, Effect::None, told);
+                failure.retryable = !is_second;
+                CallChange::Fail(failure)
+            }
+            _ => CallChange::Cancel(Failure::new(
+                ErrorCategory::Cancelled,
+                Effect::None,
+                "the question was withdrawn before anybody answered it",
+            )),
+        }
+    }
+
+    /// Whether nobody decided in time about the same call before.
+    fn expired_before(&self, call: &CallId) -> bool {
+        let Ok((record, _)) = self.call(call) else {
+            return false;
+        };
+        self.calls().any(|earlier| {
+            earlier.id() != call
+                && earlier.tool_name() == record.tool_name()
+                && earlier.arguments() == record.arguments()
+                && matches!(earlier.outcome(), Some(Err(failure)) if failure.category == ErrorCategory::Expired)
+        })
+    }
+}
+
+impl super::stand::Stand {
+    /// Whether a person said that a call whose end nobody knew did nothing.
+    pub(super) fn did_nothing(&self) -> bool {
+        let word = self.word.as_deref().unwrap_or_default();
+        word.ends_with(NOTHING_HAPPENED)
+    }
+}
+
+/// What became of this call?
+fn lost(record: &CallRecord) -> Question {
+    let question = format!(
+        "Nobody knows whether `{}` took effect: the process died while it ran. Please find out. What \
+         happened?",
+        record.tool_name()
+    );
+    let arguments = canonical(&Value::Object(record.arguments().clone()));
+    Question::Ask(Ask {
+        question: NonEmptyText::or(&question, "What happened?"),
+        context: Some(format!("It was called with {arguments}")),
+        options: [IT_HAPPENED, NOTHING_HAPPENED]
+            .into_iter()
+            .filter_map(|option| NonEmptyText::new(option).ok())
+            .collect(),
+        free_text: true,
+    })
+}
+
+/// The calls that led to a run through sub-agents, the outermost first. A child run is named after
+/// the call it works for.
+fn parents(run: &RunId) -> Vec<CallId> {
+    let mut parents = Vec::new();
+    let mut id = run.as_str().to_owned();
+    while let Some((rest, index)) = id.rsplit_once('.')
+        && let Some((parent, turn)) = rest.rsplit_once('.')
+        && let Ok(call) = format!("{parent}:{turn}:{index}").parse()
+    {
+        parents.push(call);
+        id = parent.to_owned();
+    }
+    parents.reverse();
+    parents
+}
+
+/// The point in time that much later.
+fn later(at: Timestamp, duration: std::time::Duration) -> Timestamp {
+    let duration = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_microseconds(at.as_microseconds().saturating_add(duration))
+}
