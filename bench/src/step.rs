@@ -20,12 +20,13 @@ const BATCHES: usize = 1_001;
 /// Microseconds a step takes in a run of so many turns, median of batches.
 pub fn microseconds(turns: u32) -> anyhow::Result<f64> {
     let agent = agent()?;
-    let events = events(&agent, turns)?;
+    let gate = Gate::new(&agent)?;
+    let events = events(&agent, &gate, turns)?;
     let mut times = Vec::with_capacity(BATCHES);
     for _ in 0..BATCHES {
         let start = Instant::now();
         for _ in 0..BATCH {
-            black_box(walk(black_box(&events))?);
+            black_box(walk(black_box(&events), &gate)?);
         }
         times.push(start.elapsed().as_secs_f64() * 1e6 / (BATCH * events.len()) as f64);
     }
@@ -35,12 +36,12 @@ pub fn microseconds(turns: u32) -> anyhow::Result<f64> {
 
 /// Walks through a run as a driver does: after each event it asks what is next, and it lets the gate
 /// decide about each call.
-fn walk(events: &[Event]) -> anyhow::Result<Run> {
+fn walk(events: &[Event], gate: &Gate) -> anyhow::Result<Run> {
     let mut run = Run::fold(&events[..1])?;
     black_box(run.next());
     for event in &events[1..] {
         if let Event::Decided { call, .. } = event {
-            black_box(run.decide(call, &|_| true)?);
+            black_box(gate.decide(&run, call)?);
         }
         run.apply(event)?;
         black_box(run.next());
@@ -48,8 +49,29 @@ fn walk(events: &[Event]) -> anyhow::Result<Run> {
     Ok(run)
 }
 
+/// What decides about the calls.
+struct Gate {
+    who: Identity,
+    rules: Rules,
+}
+
+impl Gate {
+    fn new(agent: &Agent) -> anyhow::Result<Self> {
+        let rules = Rules::new(&Governance::default(), agent, &[]);
+        let tenant = NonEmptyText::new("local")?;
+        Ok(Self {
+            who: Identity::new(tenant, Principal::new("bench")?),
+            rules: rules.map_err(|errors| anyhow::anyhow!("{errors:?}"))?,
+        })
+    }
+
+    fn decide(&self, run: &Run, call: &CallId) -> anyhow::Result<Decision> {
+        Ok(run.decide(call, &self.who, &self.rules, &|_| true)?)
+    }
+}
+
 /// The events of a run in which each turn but the last calls the tool.
-fn events(agent: &Agent, turns: u32) -> anyhow::Result<Vec<Event>> {
+fn events(agent: &Agent, gate: &Gate, turns: u32) -> anyhow::Result<Vec<Event>> {
     let mut events = vec![started(RunId::new("bench")?, agent)];
     let mut run = Run::fold(&events)?;
     let at = Timestamp::from_microseconds(1_700_000_000_000_000);
@@ -85,15 +107,14 @@ fn events(agent: &Agent, turns: u32) -> anyhow::Result<Vec<Event>> {
                 };
                 happen(&mut run, Event::ModelAnswered { turn, answer, at })?;
             }
+            Next::Gate(calls) => {
+                for call in calls {
+                    let decision = gate.decide(&run, &call)?;
+                    happen(&mut run, Event::Decided { call, decision, at })?;
+                }
+            }
             Next::RunCalls(calls) => {
                 for call in calls {
-                    let decision = run.decide(&call, &|_| true)?;
-                    let decided = Event::Decided {
-                        call: call.clone(),
-                        decision,
-                        at,
-                    };
-                    happen(&mut run, decided)?;
                     let call_started = Event::CallStarted {
                         call: call.clone(),
                         at,
@@ -111,6 +132,7 @@ fn events(agent: &Agent, turns: u32) -> anyhow::Result<Vec<Event>> {
                     )?;
                 }
             }
+            Next::Wait(_) => anyhow::bail!("nobody should be asked"),
             Next::Done(_) => break,
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context as _;
 use windlass_core::run::{Event, RunEnd, Settings, Task};
 use windlass_model::{HostedModel, HostedSettings};
-use windlass_runtime::{Crew, Driver, NewTask, Stored, Who, Worker, now};
+use windlass_runtime::{Crew, Driver, NewTask, Stored, Worker, local_identity, now};
 use windlass_spec::{Agent, RunId};
 use windlass_store::{Options, Redactor, Store};
 use windlass_tools::{BindingMode, ToolLibrary, bind, tool};
@@ -88,10 +88,7 @@ pub fn make(url: &str, at_once: usize, total: usize) -> anyhow::Result<()> {
         directory.path().join("windlass.db"),
         options,
     )?);
-    let who = Who {
-        tenant: "local".to_owned(),
-        principal: "bench".to_owned(),
-    };
+    let who = local_identity()?;
     let crew = Crew::new(Worker {
         agent,
         tools,

@@ -25,7 +25,7 @@ pub use event::{CallEnd, Event, Task};
 pub use mistake::{Mistake, MistakeKind};
 pub use outcome::{FoldError, Next, PermitError, RunEnd, Waiting};
 pub(crate) use people::offered;
-pub use people::{ASK_HUMAN, GateStep, REQUEST_AUTHORIZATION};
+pub use people::{ASK_HUMAN, GateStep, REQUEST_AUTHORIZATION, ToolQuestion};
 pub use repair::{NotJson, repair_json};
 pub use settings::{Budget, Settings};
 pub use stand::Stand;

@@ -27,8 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let spread = format!("{DEFAULT_POLICIES}{}", spread_rules(200 - 4)?);
     let crowded = format!("{DEFAULT_POLICIES}{}", crowded_rules(200 - 4)?);
     println!(
-        "{:<42} {:>9} {:>9} {:>9}",
-        "policies, call", "p50", "p95", "mean"
+        "{:<42} {:>9} {:>9} {:>9} {:>9}",
+        "policies, call", "p5", "p50", "p95", "mean"
     );
     for (name, text) in [
         ("default", &defaults),
@@ -61,8 +61,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             let total: Duration = times.iter().sum();
             let mean = total.as_secs_f64() * 1e6 / times.len() as f64;
             println!(
-                "{:<42} {:>6.1} us {:>6.1} us {mean:>6.1} us",
+                "{:<42} {:>6.1} us {:>6.1} us {:>6.1} us {mean:>6.1} us",
                 format!("{name}, {kind}: {verdict}"),
+                at(5),
                 at(50),
                 at(95),
             );

@@ -22,6 +22,9 @@ pub(crate) struct Analysis {
     pub(crate) paths: BTreeSet<Vec<String>>,
     /// The texts it compares attributes of the context with.
     pub(crate) words: Vec<(Vec<String>, String)>,
+    /// Whether it ends with an approval: it says `unless { context.approved }`, and what else it
+    /// says is the same with and without one.
+    pub(crate) ends_with_approval: bool,
 }
 
 /// Parts of the context.
@@ -95,14 +98,28 @@ pub(crate) fn analyse(policy: &Policy) -> Analysis {
     let mut analysis = Analysis::default();
     match policy.to_pst() {
         Ok(tree) => {
-            for clause in tree.body().clauses() {
-                let (Clause::When(expression) | Clause::Unless(expression)) = clause;
+            let clauses = tree.body().clauses().iter();
+            let (until_approved, others): (Vec<_>, Vec<_>) = clauses.partition(is_unless_approved);
+            for Clause::When(expression) | Clause::Unless(expression) in others {
+                analysis.expression(expression);
+            }
+            analysis.ends_with_approval =
+                !until_approved.is_empty() && !analysis.mentions.attribute(APPROVED);
+            for Clause::When(expression) | Clause::Unless(expression) in until_approved {
                 analysis.expression(expression);
             }
         }
         Err(_) => analysis.mentions.everything(),
     }
     analysis
+}
+
+fn is_unless_approved(clause: &&Clause) -> bool {
+    let Clause::Unless(condition) = clause else {
+        return false;
+    };
+    let path = attribute_path(condition);
+    path.is_some_and(|(variable, names)| *variable == Var::Context && names == [APPROVED])
 }
 
 /// The variable and the names of a rule whose only condition is an attribute.

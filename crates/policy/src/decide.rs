@@ -75,7 +75,7 @@ impl Policies {
 
         let unapproved = case(&slice.mentions, false)?;
         let steady = unapproved.before(&self.authorizer, &slice.steady)?;
-        let pending = unapproved.before(&self.authorizer, &slice.approving)?;
+        let pending = unapproved.before(&self.authorizer, &slice.unapproved)?;
         if !steady.forbids.is_empty() {
             return Ok(Word {
                 verdict: Verdict::Deny,
@@ -88,8 +88,8 @@ impl Policies {
                 rules: both(steady.permits, pending.permits),
             });
         }
-        let approved = case(&slice.approving.mentions, true)?;
-        let approved = approved.before(&self.authorizer, &slice.approving)?;
+        let approved = case(&slice.approved.mentions, true)?;
+        let approved = approved.before(&self.authorizer, &slice.approved)?;
         Ok(if !permitted(&steady, &approved) {
             Word {
                 verdict: Verdict::Deny,

@@ -2,8 +2,8 @@
 //! only what the rules at hand look at; what they do not look at cannot change what they say.
 
 use cedar_policy::{
-    AuthorizationError, Authorizer, Context, Decision as Answer, Entities, Entity, EntityUid,
-    PolicySet, Request as CedarRequest, Response, RestrictedExpression,
+    AuthorizationError, Authorizer, Context, Decision, Entities, Entity, EntityUid, PolicySet,
+    Request as CedarRequest, Response, RestrictedExpression,
 };
 
 use crate::analysis::{APPROVED, INPUT, Mentions};
@@ -110,94 +110,81 @@ impl<'a> Case<'a> {
     ) -> Result<Outcome, Vec<Fault>> {
         let ask = |rules: &PolicySet| {
             let entities = &self.parties.entities;
-            Answered::new(&authorizer.is_authorized(&self.request, rules, entities))
+            Answer::new(&authorizer.is_authorized(&self.request, rules, entities))
         };
-        let answered = match &part.quick {
-            Some(quick) => ask(&quick.rules).resolve(quick, ask),
+        let answer = match &part.quick {
+            Some(quick) => ask(&quick.rules).of_members(quick, ask),
             None if part.rules.is_empty() => return Ok(Outcome::default()),
             None => ask(&part.rules),
         };
-        if answered.faults.is_empty() {
-            Ok(answered.outcome)
+        if answer.faults.is_empty() {
+            Ok(answer.outcome)
         } else {
-            Err(answered.faults)
+            Err(answer.faults)
         }
     }
 }
 
-/// What rules answer, errors and all.
-struct Answered {
+/// What rules say, errors and all.
+#[derive(Default)]
+struct Answer {
     outcome: Outcome,
     faults: Vec<Fault>,
 }
 
-impl Answered {
+impl Answer {
     fn new(response: &Response) -> Self {
-        let rules = response.diagnostics().reason();
-        let rules = rules.map(ToString::to_string).collect();
-        let outcome = match response.decision() {
-            Answer::Allow => Outcome {
-                permits: rules,
-                forbids: Vec::new(),
-            },
-            Answer::Deny => Outcome {
-                permits: Vec::new(),
-                forbids: rules,
-            },
-        };
-        let faults = response.diagnostics().errors().map(|error| {
-            let AuthorizationError::PolicyEvaluationError(error) = error;
-            Fault::Evaluation {
-                rule: error.policy_id().to_string(),
-                message: error.inner().to_string(),
-            }
-        });
-        Self {
-            outcome,
-            faults: faults.collect(),
+        let mut answer = Self::default();
+        let rules = response.diagnostics().reason().map(ToString::to_string);
+        match response.decision() {
+            Decision::Allow => answer.outcome.permits = rules.collect(),
+            Decision::Deny => answer.outcome.forbids = rules.collect(),
         }
+        let errors = response.diagnostics().errors();
+        answer.faults = errors
+            .map(
+                |AuthorizationError::PolicyEvaluationError(error)| Fault::Evaluation {
+                    rule: error.policy_id().to_string(),
+                    message: error.inner().to_string(),
+                },
+            )
+            .collect();
+        answer
     }
 
-    /// The answer of the rules themselves in the place of what their groups answered.
-    fn resolve(self, quick: &Quick, ask: impl Fn(&PolicySet) -> Self) -> Self {
-        let mut resolved = Self {
-            outcome: Outcome {
-                permits: self.outcome.permits,
-                forbids: Vec::new(),
-            },
-            faults: Vec::new(),
-        };
-        let mut take = |members: &PolicySet, what: &str| {
-            let answered = ask(members);
-            // A group says nothing that none of its members says. Should it, the call is denied.
-            if answered.outcome.forbids.is_empty() && answered.faults.is_empty() {
-                resolved
-                    .faults
-                    .push(refused(format!("a group of rules {what}")));
-            }
-            resolved.outcome.forbids.extend(answered.outcome.forbids);
-        };
-        let mut alone = Vec::new();
+    /// The same with what the members say in the place of every group that says something. A group
+    /// that says nothing has none that does.
+    fn of_members(self, quick: &Quick, ask: impl Fn(&PolicySet) -> Self) -> Self {
+        let mut answer = Self::default();
+        answer.outcome.permits = self.outcome.permits;
+        let mut speaking = Vec::new();
         for id in self.outcome.forbids {
             match quick.group(&id) {
-                Some(members) => take(members, "forbids the call and none of them does"),
-                None => alone.push(id),
+                Some(members) => speaking.push(members),
+                None => answer.outcome.forbids.push(id),
             }
         }
-        let mut faults = Vec::new();
         for fault in self.faults {
-            match &fault {
-                Fault::Evaluation { rule, message } if quick.group(rule).is_some() => {
-                    if let Some(members) = quick.group(rule) {
-                        take(members, message);
-                    }
-                }
-                _ => faults.push(fault),
+            let group = match &fault {
+                Fault::Evaluation { rule, .. } => quick.group(rule),
+                _ => None,
+            };
+            match group {
+                Some(members) => speaking.push(members),
+                None => answer.faults.push(fault),
             }
         }
-        resolved.outcome.forbids.extend(alone);
-        resolved.faults.extend(faults);
-        resolved
+        for members in speaking {
+            let said = ask(members);
+            if said.outcome.forbids.is_empty() && said.faults.is_empty() {
+                // It cannot be. If it is, the call is denied.
+                let fault = refused("a group of rules forbids it, but none of the rules does");
+                answer.faults.push(fault);
+            }
+            answer.outcome.forbids.extend(said.outcome.forbids);
+            answer.faults.extend(said.faults);
+        }
+        answer
     }
 }
 
@@ -276,3 +263,6 @@ fn input(
     }
     RestrictedExpression::new_record(fields).map_err(|error| vec![refused(error)])
 }
+
+#[cfg(test)]
+mod tests;

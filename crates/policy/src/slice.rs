@@ -1,5 +1,5 @@
 //! The rules that can apply to one tool, sorted at load so that a decision looks at no others, and
-//! at those that do not ask for an approval only once.
+//! asks again about an approved call only those that an approval makes a difference to.
 
 use cedar_policy::{ActionConstraint, EntityUid, Policy, PolicyId, PolicySet, pst};
 
@@ -13,8 +13,11 @@ use crate::schema::{EntityTypes, Tool};
 pub(crate) struct Slice {
     /// Rules that are the same with and without an approval.
     pub(crate) steady: Part,
-    /// Rules that look at the approval.
-    pub(crate) approving: Part,
+    /// Rules that look at the approval, to be asked without one.
+    pub(crate) unapproved: Part,
+    /// Those of them to be asked again with one. The others end with an approval. Leaving these out
+    /// hides no error, since without the approval all their conditions have been evaluated.
+    pub(crate) approved: Part,
     /// What any of them looks at.
     pub(crate) mentions: Mentions,
 }
@@ -38,17 +41,18 @@ impl Part {
 impl Slice {
     pub(crate) fn add(&mut self, policy: Policy, analysis: &Analysis) -> Result<(), Internal> {
         self.mentions.add_all(&analysis.mentions);
-        let part = if analysis.mentions.attribute(APPROVED) {
-            &mut self.approving
-        } else {
-            &mut self.steady
-        };
-        part.add(policy, analysis)
+        if !analysis.mentions.attribute(APPROVED) {
+            return self.steady.add(policy, analysis);
+        }
+        if !analysis.ends_with_approval {
+            self.approved.add(policy.clone(), analysis)?;
+        }
+        self.unapproved.add(policy, analysis)
     }
 
     /// To be called once all rules are there.
     pub(crate) fn finish(&mut self) -> Result<(), Internal> {
-        for part in [&mut self.steady, &mut self.approving] {
+        for part in [&mut self.steady, &mut self.unapproved, &mut self.approved] {
             part.quick = Quick::new(&part.rules)?;
         }
         Ok(())
@@ -63,26 +67,10 @@ pub(crate) fn compiled(policy: &Policy, id: &str) -> Result<Policy, Internal> {
 }
 
 /// A rule as it is evaluated in the slice of a tool, which its action is known to hold.
-///
-/// `unless { context.approved }` comes first: an approved call is past such a rule at once. It hides
-/// no error of the other conditions, since a call is never put before the rules as approved unless
-/// they have judged it as not approved, all conditions included, and without error.
 pub(crate) fn compiled_for_tool(policy: &Policy, id: &str) -> Result<Policy, Internal> {
     let mut tree = policy.to_pst().map_err(Internal::new)?.body().clone();
     tree.action = pst::ActionConstraint::Any;
-    let mut clauses = tree.clauses().clone();
-    clauses.sort_by_key(|clause| !is_unless_approved(clause));
-    built(tree.try_with_clauses(clauses).map_err(Internal::new)?, id)
-}
-
-fn is_unless_approved(clause: &pst::Clause) -> bool {
-    let pst::Clause::Unless(condition) = clause else {
-        return false;
-    };
-    let pst::Expr::GetAttr { expr, attr } = &**condition else {
-        return false;
-    };
-    matches!(**expr, pst::Expr::Var(pst::Var::Context)) && *attr == APPROVED
+    built(tree, id)
 }
 
 fn built(tree: pst::Template, id: &str) -> Result<Policy, Internal> {
@@ -104,3 +92,6 @@ pub(crate) fn can_apply(policy: &Policy, tool: &Tool, types: &EntityTypes) -> bo
         ActionConstraint::In(actions) => actions.iter().any(holds_tool),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,13 @@
 //! Who works on a task: an agent and the agents it may hand work to, each with what stands behind
 //! its tools and the model it asks.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use windlass_core::gate::{Governance, Rules};
 use windlass_model::{ModelClient, ModelError};
+use windlass_policy::PolicyError;
 use windlass_spec::{Agent, AgentName};
 use windlass_tools::{BindingFailure, BindingMode, BoundTools, ToolLibrary, bind};
 
@@ -47,6 +50,14 @@ pub enum CrewError {
         /// Why, for each tool.
         failures: Vec<BindingFailure>,
     },
+    /// The operator's policies do not fit its tools.
+    #[error("the policies do not fit the agent `{agent}`\n{}", told(errors))]
+    Policies {
+        /// The agent.
+        agent: AgentName,
+        /// Everything that is wrong with them.
+        errors: Vec<PolicyError>,
+    },
     /// Its model cannot be used.
     #[error("the model of the agent `{agent}` cannot be used: {error}")]
     Model {
@@ -57,8 +68,8 @@ pub enum CrewError {
     },
 }
 
-fn told(failures: &[BindingFailure]) -> String {
-    let told: Vec<String> = failures.iter().map(ToString::to_string).collect();
+fn told(problems: &[impl ToString]) -> String {
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
     told.join("\n")
 }
 
@@ -70,6 +81,9 @@ pub type ModelOf<'m> = dyn Fn(&Agent) -> Result<Arc<dyn ModelClient>, ModelError
 pub struct Crew {
     lead: Worker,
     others: Vec<Worker>,
+    governance: Governance,
+    /// What that comes to for each agent, made when it is first needed.
+    rules: Arc<Mutex<HashMap<AgentName, Arc<Rules>>>>,
 }
 
 impl Crew {
@@ -79,7 +93,54 @@ impl Crew {
         Self {
             lead,
             others: Vec::new(),
+            governance: Governance::default(),
+            rules: Arc::default(),
         }
+    }
+
+    /// The same crew under what an operator lays down.
+    #[must_use]
+    pub fn governed_by(mut self, governance: Governance) -> Self {
+        self.governance = governance;
+        self.rules = Arc::default();
+        self
+    }
+
+    /// What holds for the calls of an agent of the crew.
+    ///
+    /// # Errors
+    /// If the policies do not fit the agent's tools, or there is no such agent.
+    pub fn rules(&self, name: &AgentName) -> Result<Arc<Rules>, CrewError> {
+        let mut made = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rules) = made.get(name) {
+            return Ok(Arc::clone(rules));
+        }
+        let worker = self.get(name);
+        let worker = worker.ok_or_else(|| CrewError::NoSuchAgent(name.clone()))?;
+        let mut governance = self.governance.clone();
+        for tool in &worker.tools {
+            if let Some(method) = tool.tool().http_method() {
+                let (name, method) = (tool.name().to_string(), method.as_str().to_owned());
+                governance.http_methods.insert(name, method);
+            }
+        }
+        let rules = Rules::new(&governance, &worker.agent, &self.declarations());
+        let rules = rules.map_err(|errors| CrewError::Policies {
+            agent: name.clone(),
+            errors,
+        })?;
+        let rules = Arc::new(rules);
+        made.insert(name.clone(), Arc::clone(&rules));
+        Ok(rules)
+    }
+
+    /// Checks what an operator lays down against all agents of the crew.
+    ///
+    /// # Errors
+    /// If the policies do not fit the tools of one of them.
+    pub fn check_rules(&self) -> Result<(), CrewError> {
+        self.iter()
+            .try_for_each(|worker| self.rules(worker.agent.name()).map(drop))
     }
 
     /// The same crew with one more worker, who may be handed work.

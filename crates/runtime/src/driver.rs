@@ -3,21 +3,29 @@
 //! stopped.
 
 mod calls;
+mod gate;
+mod waiting;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
+use windlass_core::gate::Rules;
 use windlass_core::model::{ModelErrorKind, ModelRequest};
 use windlass_core::run::{Event, FoldError, Next, PermitError, Run, Settings, Task};
 use windlass_model::ModelEvent;
-use windlass_spec::{AgentName, RunId};
+use windlass_spec::{AgentName, CallId, RunId};
 use windlass_store::Durability;
 
-use crate::crew::{Crew, Worker};
-use crate::durable::{Durable, DurableError, Journal, TakenOver};
+use self::waiting::{Goes, LOOK, Put};
+use crate::crew::{Crew, CrewError, Worker};
+use crate::durable::{Beside, Durable, DurableError, Journal, TakenOver};
 use crate::progress::{Progress, Watch, watch_nothing};
+
+pub use self::waiting::{Asked, Asker, Patience};
 
 /// Why a run could not be driven on. Its journal is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +42,12 @@ pub enum DriveError {
     /// The machine refused an event, which is a defect, or the journal is damaged.
     #[error("the run refused an event: {0}")]
     Fold(FoldError),
+    /// The rules for the agent's calls cannot be used.
+    #[error(transparent)]
+    Rules(#[from] CrewError),
+    /// Nobody can be asked what should be asked, which is a defect.
+    #[error("nobody can be asked about the call {0}: {1}")]
+    Question(CallId, String),
     /// A permit was refused, which is a defect.
     #[error(transparent)]
     Permit(#[from] PermitError),
@@ -81,6 +95,8 @@ pub struct Driver {
     durable: Arc<dyn Durable>,
     stop: Stop,
     watch: Watch,
+    patience: Patience,
+    asker: Option<Asker>,
 }
 
 impl fmt::Debug for Driver {
@@ -99,6 +115,8 @@ impl Driver {
             durable,
             stop: Stop::default(),
             watch: watch_nothing(),
+            patience: Patience::default(),
+            asker: None,
         }
     }
 
@@ -113,6 +131,20 @@ impl Driver {
     #[must_use]
     pub fn watched_by(mut self, watch: Watch) -> Self {
         self.watch = watch;
+        self
+    }
+
+    /// The same driver, which puts questions to a person who is there.
+    #[must_use]
+    pub fn asking(mut self, asker: Asker) -> Self {
+        self.asker = Some(asker);
+        self
+    }
+
+    /// The same driver, which waits for people as long as this.
+    #[must_use]
+    pub fn waiting(mut self, patience: Patience) -> Self {
+        self.patience = patience;
         self
     }
 
@@ -161,23 +193,39 @@ impl Driver {
 
     async fn go_on(&self, taken: TakenOver) -> Result<Run, DriveError> {
         let run = Run::fold(&taken.events)?;
-        match taken.journal {
-            Some(journal) => self.drive(run, journal).await,
-            None => Ok(run),
+        let Some(journal) = taken.journal else {
+            return Ok(run);
+        };
+        let mut drive = self.drive_of(run, journal)?;
+        if drive.run.end().is_none() {
+            let at = self.durable.now();
+            drive
+                .happen(Event::Resumed { at }, Durability::Relaxed)
+                .await?;
         }
+        self.finish(drive).await
     }
 
     async fn drive(&self, run: Run, journal: Box<dyn Journal>) -> Result<Run, DriveError> {
-        let worker = self
-            .crew
-            .get(run.agent().name())
-            .ok_or_else(|| DriveError::NoSuchWorker(run.agent().name().clone()))?;
-        let mut drive = Drive {
+        self.finish(self.drive_of(run, journal)?).await
+    }
+
+    fn drive_of(&self, run: Run, journal: Box<dyn Journal>) -> Result<Drive<'_>, DriveError> {
+        let name = run.agent().name();
+        let worker = self.crew.get(name);
+        let worker = worker.ok_or_else(|| DriveError::NoSuchWorker(name.clone()))?;
+        Ok(Drive {
             driver: self,
             worker,
+            rules: self.crew.rules(name)?,
             run,
             journal,
-        };
+            fresh: HashSet::new(),
+            put: Put::new(),
+        })
+    }
+
+    async fn finish(&self, mut drive: Drive<'_>) -> Result<Run, DriveError> {
         drive.until_it_ends().await?;
         let Drive { run, .. } = drive;
         (self.watch)(run.id(), Progress::Done(&run));
@@ -189,8 +237,13 @@ impl Driver {
 struct Drive<'d> {
     driver: &'d Driver,
     worker: &'d Worker,
+    rules: Arc<Rules>,
     run: Run,
     journal: Box<dyn Journal>,
+    /// Calls that were decided about in this process and have not waited since.
+    fresh: HashSet<CallId>,
+    /// Questions that were put to a person who is there, and left open by them.
+    put: Put,
 }
 
 impl Drive<'_> {
@@ -200,21 +253,37 @@ impl Drive<'_> {
             if !matches!(next, Next::Done(_)) {
                 if self.driver.stop.at_once.is_cancelled() {
                     let at = self.driver.durable.now();
-                    self.happen(Event::Cancelled { at }, Durability::Relaxed)
-                        .await?;
+                    let event = Event::Cancelled { by: None, at };
+                    self.happen(event, Durability::Relaxed).await?;
                     continue;
                 }
                 if self.driver.stop.after_step.is_cancelled() {
+                    if matches!(next, Next::Wait(waiting) if waiting.for_person) {
+                        self.leave_waiting().await?;
+                    }
                     return Ok(());
                 }
             }
-            match next {
-                Next::CallModel(request) => self.ask_model(&request).await?,
+            let goes = match next {
+                Next::CallModel(request) => {
+                    self.ask_model(&request).await?;
+                    Goes::On
+                }
+                Next::Gate(calls) => {
+                    for call in &calls {
+                        self.pass_gate(call).await?;
+                    }
+                    Goes::On
+                }
                 Next::RunCalls(calls) => self.run_calls(&calls).await?,
+                Next::Wait(waiting) => self.wait(waiting).await?,
                 Next::Done(end) => {
                     self.journal.end(&end).await?;
                     return Ok(());
                 }
+            };
+            if goes == Goes::Away {
+                return Ok(());
             }
         }
     }
@@ -230,6 +299,20 @@ impl Drive<'_> {
         Ok(())
     }
 
+    /// Lets an event happen and keeps it with what goes with it, both or neither. Whether it
+    /// happened: somebody else may have been quicker.
+    async fn happen_beside(&mut self, event: Event, beside: Beside) -> Result<bool, DriveError> {
+        let event = self.journal.redacted(event)?;
+        let mut run = self.run.clone();
+        run.apply(event.event())?;
+        let is_kept = self.journal.append_beside(&event, beside).await?;
+        if is_kept {
+            self.run = run;
+            (self.driver.watch)(self.run.id(), Progress::Event(event.event()));
+        }
+        Ok(is_kept)
+    }
+
     async fn ask_model(&mut self, request: &ModelRequest) -> Result<(), DriveError> {
         let turn = self.run.current_turn();
         let cancel = self.driver.stop.at_once.child_token();
@@ -237,16 +320,32 @@ impl Drive<'_> {
             let (watch, id) = (&self.driver.watch, self.run.id());
             let mut events = |event: ModelEvent| watch(id, Progress::Model(&event));
             let answer = self.worker.model.answer(request, &cancel, &mut events);
-            match self.run.time_left(self.driver.durable.now()) {
-                None => Some(answer.await),
-                Some(left) => tokio::time::timeout(left, answer).await.ok(),
+            let mut answer = std::pin::pin!(answer);
+            loop {
+                let left = self.run.time_left(self.driver.durable.now());
+                let left = left.unwrap_or(Duration::MAX);
+                match tokio::time::timeout(left.min(LOOK), &mut answer).await {
+                    Ok(answer) => break Some(answer),
+                    Err(_) if left <= LOOK => break None,
+                    Err(_) => {
+                        if !cancel.is_cancelled() && self.is_to_be_cancelled().await? {
+                            cancel.cancel();
+                        }
+                    }
+                }
             }
         };
+        if cancel.is_cancelled() && !self.driver.stop.at_once.is_cancelled() {
+            self.take_mail().await?;
+            return Ok(());
+        }
         let at = self.driver.durable.now();
         let event = match answer {
             None => Event::TimePassed { at },
             Some(Ok(answer)) => Event::ModelAnswered { turn, answer, at },
-            Some(Err(error)) if error.kind == ModelErrorKind::Cancelled => Event::Cancelled { at },
+            Some(Err(error)) if error.kind == ModelErrorKind::Cancelled => {
+                Event::Cancelled { by: None, at }
+            }
             Some(Err(error)) => Event::ModelFailed {
                 turn,
                 kind: error.kind,

@@ -1,13 +1,15 @@
 //! Where runs are kept. The driver knows only this port, so the same driver works on SQLite, in
-//! memory, or on something distributed.
+//! memory, or on something distributed. What others want of a run comes to its driver as mail; what
+//! a run wants of others is kept beside the event that says so.
 
 use std::fmt;
 use std::pin::Pin;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use windlass_core::approval::{Approval, Hold, Identity, StandingCall};
 use windlass_core::run::{Event, RunEnd};
-use windlass_spec::{RunId, Timestamp};
-use windlass_store::{Durability, RedactedEvent};
+use windlass_spec::{CallId, RunId, Timestamp};
+use windlass_store::{Alongside, Durability, Mail, MailId, RedactedEvent};
 
 /// Something could not be kept or read back. The run stops at once: what is not in the journal did
 /// not happen.
@@ -35,6 +37,12 @@ pub trait Durable: Send + Sync {
 
     /// Takes over a run to go on with it; `None` if there is none of that id.
     fn take_over<'d>(&'d self, run: &'d RunId) -> DurableFuture<'d, Option<TakenOver>>;
+
+    /// The number of the standing approval that covers a call, if one does.
+    fn covering<'d>(&'d self, call: StandingCall<'d>) -> DurableFuture<'d, Option<i64>>;
+
+    /// Ends the questions that nobody decided in time. The runs that ask them get mail.
+    fn sweep(&self) -> DurableFuture<'_, ()>;
 
     /// An id for a new run.
     ///
@@ -68,8 +76,38 @@ impl fmt::Debug for TakenOver {
     }
 }
 
+/// What goes with an event.
+#[derive(Debug, Clone)]
+pub enum Beside {
+    /// A question is put to a person.
+    Ask(Box<Approval>),
+    /// A call is held.
+    Hold(Box<Hold>),
+    /// A held call is about to run, unless it was undone.
+    Start(CallId),
+    /// A mail is taken.
+    Take(MailId),
+    /// The pending question and the hold of a call are withdrawn.
+    Withdraw(CallId),
+}
+
+impl Beside {
+    pub(crate) fn as_alongside(&self) -> Alongside<'_> {
+        match self {
+            Self::Ask(asked) => Alongside::Ask(asked),
+            Self::Hold(held) => Alongside::Hold(held),
+            Self::Start(call) => Alongside::Start(call),
+            Self::Take(mail) => Alongside::Take(*mail),
+            Self::Withdraw(call) => Alongside::Withdraw(call),
+        }
+    }
+}
+
 /// The journal of one run, in the hands of whoever drives it.
 pub trait Journal: Send + Sync {
+    /// On whose behalf the run acts.
+    fn who(&self) -> &Identity;
+
     /// The event without secrets: what is kept, and what the run must take.
     ///
     /// # Errors
@@ -82,6 +120,18 @@ pub trait Journal: Send + Sync {
         event: &'j RedactedEvent,
         durability: Durability,
     ) -> DurableFuture<'j, ()>;
+
+    /// Keeps an event with what goes with it, both or neither, safe from a crash when this is done.
+    /// Whether it was kept: somebody else may have been quicker, such as one who undid a call that
+    /// was about to start.
+    fn append_beside<'j>(
+        &'j mut self,
+        event: &'j RedactedEvent,
+        beside: Beside,
+    ) -> DurableFuture<'j, bool>;
+
+    /// What others want of the run, in the order in which they said so.
+    fn mail(&self) -> DurableFuture<'_, Vec<Mail>>;
 
     /// Notes that the run is over, and waits until all of it is safe from a crash.
     fn end<'j>(&'j mut self, end: &'j RunEnd) -> DurableFuture<'j, ()>;

@@ -14,8 +14,8 @@ mod stored;
 
 pub use choice::{ModelChoice, NoModel, choose_model};
 pub use crew::{Crew, CrewError, ModelOf, Worker};
-pub use driver::{DriveError, Driver, NewTask, Stop};
-pub use durable::{Durable, DurableError, DurableFuture, Journal, TakenOver, now};
+pub use driver::{Asked, Asker, DriveError, Driver, NewTask, Patience, Stop};
+pub use durable::{Beside, Durable, DurableError, DurableFuture, Journal, TakenOver, now};
 pub use memory::InMemory;
 pub use progress::{Progress, Watch, frames, watch_nothing};
-pub use stored::{Stored, Who};
+pub use stored::{Stored, local_identity};

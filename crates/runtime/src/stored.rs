@@ -6,45 +6,63 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use windlass_core::approval::{Identity, Principal, StandingCall};
 use windlass_core::run::{Event, RunEnd};
-use windlass_spec::RunId;
+use windlass_spec::{NonEmptyText, RunId};
 use windlass_store::{
-    Durability, Error, NewRun, Options, RedactedEvent, Redactor, RunJournal, Store,
+    Durability, Error, Mail, NewRun, Options, RedactedEvent, Redactor, RunJournal, Store,
 };
 
-use crate::durable::{Durable, DurableError, DurableFuture, Journal, TakenOver};
+use crate::durable::{Beside, Durable, DurableError, DurableFuture, Journal, TakenOver, now};
 
 /// The database in a data directory.
 const FILE: &str = "windlass.db";
-
-/// On whose behalf runs act.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Who {
-    /// The organisation.
-    pub tenant: String,
-    /// The person or program.
-    pub principal: String,
-}
 
 /// Runs in a database file.
 #[derive(Debug, Clone)]
 pub struct Stored {
     store: Arc<Store>,
-    who: Who,
+    who: Identity,
 }
 
-impl Who {
-    /// The user of the operating system that this program runs as, of the tenant `local`.
-    #[must_use]
-    pub fn local() -> Self {
-        let principal = env::var("USER")
-            .or_else(|_| env::var("LOGNAME"))
-            .unwrap_or_else(|_| "unknown".to_owned());
-        Self {
-            tenant: "local".to_owned(),
-            principal,
-        }
+/// The user of the operating system that this program runs as, of the tenant `local`. It goes by the
+/// user's number, which nobody can choose, and not by the environment: two people who must agree are
+/// two users.
+///
+/// # Errors
+/// If the user has no name that can be used.
+pub fn local_identity() -> Result<Identity, DurableError> {
+    let name = tested_principal().unwrap_or_else(user_name);
+    let principal = Principal::new(name).map_err(|error| DurableError(error.to_string()))?;
+    let tenant = NonEmptyText::new("local").map_err(|error| DurableError(error.to_string()))?;
+    Ok(Identity::new(tenant, principal))
+}
+
+/// Who acts in a test that needs several people. Not in releases, where this cannot be chosen.
+fn tested_principal() -> Option<String> {
+    match cfg!(debug_assertions) {
+        true => env::var("WINDLASS_TEST_PRINCIPAL").ok(),
+        false => None,
     }
+}
+
+/// The name of the user, from the list of users or from the system; their number if they have none.
+fn user_name() -> String {
+    let number = rustix::process::getuid().as_raw().to_string();
+    let listed = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let listed = listed.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, id) = (fields.next()?, fields.nth(1)?);
+        (id == number).then(|| name.to_owned())
+    });
+    let told = || {
+        let output = std::process::Command::new("id").arg("-un").output().ok()?;
+        let name = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+        (output.status.success() && !name.is_empty()).then_some(name)
+    };
+    listed
+        .or_else(told)
+        .unwrap_or_else(|| format!("user {number}"))
 }
 
 impl Stored {
@@ -53,13 +71,20 @@ impl Stored {
     ///
     /// # Errors
     /// If the database cannot be opened.
-    pub fn open(directory: &Path) -> Result<Self, Error> {
+    pub fn open(directory: &Path) -> Result<Self, DurableError> {
         let options = Options {
             redactor: Redactor::new(secrets()),
+            now: Some(now()),
             ..Options::default()
         };
         let store = Store::open_with(directory.join(FILE), options)?;
-        Ok(Self::new(Arc::new(store), Who::local()))
+        Ok(Self::new(Arc::new(store), local_identity()?))
+    }
+
+    /// On whose behalf new runs act, and who decides when this program does.
+    #[must_use]
+    pub fn who(&self) -> &Identity {
+        &self.who
     }
 
     /// The store.
@@ -70,7 +95,7 @@ impl Stored {
 
     /// Keeps runs in `store`.
     #[must_use]
-    pub fn new(store: Arc<Store>, who: Who) -> Self {
+    pub fn new(store: Arc<Store>, who: Identity) -> Self {
         Self { store, who }
     }
 }
@@ -91,15 +116,18 @@ impl Durable for Stored {
         started: Event,
     ) -> DurableFuture<'_, (Event, Box<dyn Journal>)> {
         let new = NewRun {
-            tenant: self.who.tenant.clone(),
-            principal: self.who.principal.clone(),
+            tenant: self.who.tenant.to_string(),
+            principal: self.who.principal.to_string(),
             task_id,
         };
         Box::pin(async move {
             let started = self.store.redacted(started)?.into_event();
             // Nobody needs to wait: nothing that may have an effect starts before it is stored.
             let journal = self.store.start(new, &started, Durability::Relaxed)?;
-            let journal: Box<dyn Journal> = Box::new(StoredJournal(Arc::new(journal)));
+            let journal: Box<dyn Journal> = Box::new(StoredJournal {
+                journal: Arc::new(journal),
+                who: self.who.clone(),
+            });
             Ok((started, journal))
         })
     }
@@ -108,7 +136,10 @@ impl Durable for Stored {
         let (store, run) = (Arc::clone(&self.store), run.clone());
         waiting(move || {
             let journal: Option<Box<dyn Journal>> = match store.take_over(&run) {
-                Ok(journal) => Some(Box::new(StoredJournal(Arc::new(journal)))),
+                Ok(journal) => Some(Box::new(StoredJournal {
+                    journal: Arc::new(journal),
+                    who: owner(&store, &run)?,
+                })),
                 Err(Error::NoSuchRun(_)) => return Ok(None),
                 Err(Error::Ended(_)) => None,
                 Err(error) => return Err(error),
@@ -118,13 +149,65 @@ impl Durable for Stored {
             Ok(Some(TakenOver { events, journal }))
         })
     }
+
+    fn covering<'d>(&'d self, call: StandingCall<'d>) -> DurableFuture<'d, Option<i64>> {
+        let found = self.store.covering(&call);
+        let number = found.map(|found| found.map(|stored| stored.id.number()));
+        Box::pin(std::future::ready(number.map_err(DurableError::from)))
+    }
+
+    fn sweep(&self) -> DurableFuture<'_, ()> {
+        let store = Arc::clone(&self.store);
+        waiting(move || store.sweep(now()).map(drop))
+    }
 }
 
-struct StoredJournal(Arc<RunJournal>);
+/// On whose behalf a run acts, whoever goes on with it.
+fn owner(store: &Store, run: &RunId) -> Result<Identity, Error> {
+    let summary = store.summary(run)?;
+    let unreadable = |error: String| Error::Unreadable {
+        place: format!("the owner of the run {run}"),
+        reason: error,
+    };
+    let tenant =
+        NonEmptyText::new(summary.tenant).map_err(|error| unreadable(error.to_string()))?;
+    let principal =
+        Principal::new(summary.principal).map_err(|error| unreadable(error.to_string()))?;
+    Ok(Identity::new(tenant, principal))
+}
+
+struct StoredJournal {
+    journal: Arc<RunJournal>,
+    who: Identity,
+}
 
 impl Journal for StoredJournal {
+    fn who(&self) -> &Identity {
+        &self.who
+    }
+
+    fn append_beside<'j>(
+        &'j mut self,
+        event: &'j RedactedEvent,
+        beside: Beside,
+    ) -> DurableFuture<'j, bool> {
+        let (journal, event) = (Arc::clone(&self.journal), event.clone());
+        waiting(
+            move || match journal.append_alongside(&event, &[beside.as_alongside()]) {
+                Ok(_) => Ok(true),
+                Err(error) if error.is_refusal() => Ok(false),
+                Err(error) => Err(error),
+            },
+        )
+    }
+
+    fn mail(&self) -> DurableFuture<'_, Vec<Mail>> {
+        let journal = Arc::clone(&self.journal);
+        waiting(move || journal.mail())
+    }
+
     fn redacted(&self, event: Event) -> Result<RedactedEvent, DurableError> {
-        Ok(self.0.redacted(event)?)
+        Ok(self.journal.redacted(event)?)
     }
 
     fn append<'j>(
@@ -132,32 +215,34 @@ impl Journal for StoredJournal {
         event: &'j RedactedEvent,
         durability: Durability,
     ) -> DurableFuture<'j, ()> {
-        if self.0.is_crowded() {
-            let (journal, event) = (Arc::clone(&self.0), event.clone());
+        if self.journal.is_crowded() {
+            let (journal, event) = (Arc::clone(&self.journal), event.clone());
             return waiting(move || journal.append_redacted(&event, durability).map(drop));
         }
         match durability {
             Durability::Relaxed => {
-                let sent = self.0.append_redacted(event, durability);
+                let sent = self.journal.append_redacted(event, durability);
                 Box::pin(std::future::ready(
                     sent.map(drop).map_err(DurableError::from),
                 ))
             }
             Durability::Synced => {
                 let (tell, told) = oneshot::channel();
-                let sent = self.0.append_then(event, |done| drop(tell.send(done)));
+                let sent = self
+                    .journal
+                    .append_then(event, |done| drop(tell.send(done)));
                 stored(sent, told)
             }
         }
     }
 
     fn end<'j>(&'j mut self, end: &'j RunEnd) -> DurableFuture<'j, ()> {
-        if self.0.is_crowded() {
-            let (journal, end) = (Arc::clone(&self.0), end.clone());
+        if self.journal.is_crowded() {
+            let (journal, end) = (Arc::clone(&self.journal), end.clone());
             return waiting(move || journal.end(&end));
         }
         let (tell, told) = oneshot::channel();
-        let sent = self.0.end_then(end, |done| drop(tell.send(done)));
+        let sent = self.journal.end_then(end, |done| drop(tell.send(done)));
         stored(sent, told)
     }
 }

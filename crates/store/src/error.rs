@@ -221,7 +221,8 @@ pub enum Error {
 
 impl Error {
     /// Whether nothing is wrong with the store: what was wanted is not possible, or no longer.
-    pub(crate) fn is_refusal(&self) -> bool {
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
         matches!(
             self,
             Self::AlreadyAsked(_)

@@ -13,7 +13,7 @@ use windlass_spec::{NonEmptyText, Signature, SignatureError, TextError, ToolName
 use crate::answer::answer;
 use crate::command::CommandLine;
 use crate::error::ToolError;
-use crate::http::HttpEndpoint;
+use crate::http::{HttpEndpoint, HttpMethod};
 use crate::tool::{Handler, Tool};
 use crate::tool_type::TypeTooDeep;
 
@@ -28,6 +28,7 @@ pub struct ToolBuilder {
     promised: Option<Type>,
     handler: Option<MakeHandler>,
     winds_down: bool,
+    http_method: Option<HttpMethod>,
 }
 
 /// Makes the handler once it is known what the tool promises to return.
@@ -43,6 +44,7 @@ impl ToolBuilder {
             promised: None,
             handler: None,
             winds_down: false,
+            http_method: None,
         }
     }
 
@@ -127,7 +129,8 @@ impl ToolBuilder {
     }
 
     /// The tool is a request to a server.
-    pub fn http(self, endpoint: HttpEndpoint) -> Self {
+    pub fn http(mut self, endpoint: HttpEndpoint) -> Self {
+        self.http_method = Some(endpoint.method());
         self.runs(false, move |promised| {
             let endpoint = Arc::new((endpoint, promised));
             Arc::new(move |arguments, context| {
@@ -187,6 +190,7 @@ impl ToolBuilder {
                     returns: self.returns,
                     handler: handler(self.promised),
                     winds_down: self.winds_down,
+                    http_method: self.http_method,
                 })
             }
             _ => Err(ToolBuildError {

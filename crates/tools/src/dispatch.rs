@@ -11,7 +11,7 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use windlass_core::gate::Permit;
-use windlass_core::run::CallEnd;
+use windlass_core::run::{CallEnd, ToolQuestion};
 use windlass_spec::{Effect, ErrorCategory, Failure, RiskLevel, ToolSpecification};
 
 use crate::bind::BoundTool;
@@ -52,19 +52,31 @@ impl Default for DispatchOptions {
     }
 }
 
+/// What came of running a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Dispatched {
+    /// It ended.
+    Ended(CallEnd),
+    /// The tool did nothing yet: it needs a person first, and this is what it asks.
+    Asks(Box<ToolQuestion>),
+}
+
+impl From<CallEnd> for Dispatched {
+    fn from(end: CallEnd) -> Self {
+        Self::Ended(end)
+    }
+}
+
 /// Runs the call that `permit` allows.
 ///
 /// The tool gets the time its specification states, or [`DEFAULT_TIMEOUT`], and is stopped after
 /// that, as it is when `options.cancel` is cancelled or when the future of this call is dropped. Must
 /// be called within a tokio runtime with time and IO.
-pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions) -> CallEnd {
+pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions) -> Dispatched {
     if options.cancel.is_cancelled() {
         let message = "the call was stopped before it began";
-        return CallEnd::Cancelled(Failure::new(
-            ErrorCategory::Cancelled,
-            Effect::None,
-            message,
-        ));
+        let failure = Failure::new(ErrorCategory::Cancelled, Effect::None, message);
+        return CallEnd::Cancelled(failure).into();
     }
     let effect = Effects::of(tool.specification());
     let timeout = timeout(tool.specification());
@@ -92,7 +104,7 @@ pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions
         // Either it is gone now, or nothing more can be done about it.
         let _ = tokio::time::timeout(ABORT, &mut task).await;
     }
-    match interrupted {
+    let end = match interrupted {
         Interruption::Cancelled => CallEnd::Cancelled(Failure::new(
             ErrorCategory::Cancelled,
             effect.of_failure,
@@ -106,7 +118,8 @@ pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions
                 timeout.as_secs()
             ),
         )),
-    }
+    };
+    end.into()
 }
 
 enum Interruption {
@@ -150,12 +163,13 @@ fn ended_by_itself(
     ended: Result<Result<Value, ToolError>, JoinError>,
     effect: &Effects,
     max_output_bytes: usize,
-) -> CallEnd {
-    match ended {
+) -> Dispatched {
+    let end = match ended {
         Ok(Ok(value)) => {
             let value = match envelope::open(tool.specification(), value) {
                 Opened::Result(value) => value,
-                Opened::End(end) => return end,
+                Opened::End(end) => return end.into(),
+                Opened::Asks(question) => return Dispatched::Asks(question),
             };
             match bad_output(tool.specification(), &value, max_output_bytes) {
                 None => CallEnd::Success(value),
@@ -174,7 +188,8 @@ fn ended_by_itself(
             effect.of_failure,
             format!("the tool `{}` {}", tool.name(), broken_off(error)),
         )),
-    }
+    };
+    end.into()
 }
 
 /// What is wrong with a result, if anything is.

@@ -4,7 +4,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
-use windlass_core::run::CallEnd;
+use windlass_core::approval::{Ask, CredentialUse, Intervene};
+use windlass_core::run::{CallEnd, ToolQuestion};
 use windlass_spec::{
     Action, Answer, DeprecationCode, Effect, ErrorCategory, Failure, Timestamp, ToolResponse,
     ToolSpecification, Type, normalise_for,
@@ -16,6 +17,8 @@ pub(crate) enum Opened {
     Result(Value),
     /// Something else than a result, and final.
     End(CallEnd),
+    /// A question to a person.
+    Asks(Box<ToolQuestion>),
 }
 
 /// Opens the envelope around a result, if there is one. What is exactly as promised is never taken
@@ -68,17 +71,32 @@ fn opened(response: ToolResponse) -> Opened {
         answer @ (Answer::Plan { .. } | Answer::Work { .. }) => Opened::End(CallEnd::Success(
             ToolResponse::new(answer, now()).for_model(),
         )),
-        answer @ (Answer::AskHuman(_)
-        | Answer::Authorization(_)
-        | Answer::Credential(_)
-        | Answer::Intervention(_)) => {
-            let message = answer.message().unwrap_or("it does not say what for");
-            Opened::End(CallEnd::Error(Failure::new(
-                ErrorCategory::PermissionDenied,
-                Effect::None,
-                format!("the tool cannot go on without a person: {message}"),
-            )))
-        }
+        Answer::AskHuman(ask) => Opened::Asks(Box::new(ToolQuestion::Ask(Ask {
+            question: ask.question,
+            context: ask.context,
+            options: Vec::new(),
+            free_text: true,
+        }))),
+        Answer::Authorization(request) => Opened::Asks(Box::new(ToolQuestion::Leave {
+            reason: request.reason,
+            security_level: Some(request.call.security_level),
+            credentials: None,
+        })),
+        Answer::Credential(request) => Opened::Asks(Box::new(ToolQuestion::Leave {
+            reason: request.message.clone(),
+            security_level: None,
+            credentials: Some(CredentialUse::from(request)),
+        })),
+        Answer::Intervention(work) => Opened::Asks(Box::new(ToolQuestion::Intervene(Intervene {
+            status: work.status,
+            intervention_type: work.intervention_type,
+            provider: work.provider,
+            message: work.message,
+            url: work.url,
+            screenshot: work.screenshot,
+            oauth_url: work.oauth_url,
+            details: work.details,
+        }))),
     }
 }
 

@@ -207,6 +207,11 @@ impl HttpEndpoint {
         problems
     }
 
+    /// The method of its requests.
+    pub(crate) const fn method(&self) -> HttpMethod {
+        self.method
+    }
+
     /// Sends one request.
     pub(crate) async fn request(
         &self,

@@ -29,7 +29,9 @@ pub use bind::{BindingMode, BoundTool, BoundTools, bind};
 pub use builder::{IntoSignature, ToolBuildError, ToolBuilder, ToolProblem};
 pub use command::{CommandLine, CommandLineError};
 pub use difference::{Difference, differences};
-pub use dispatch::{DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT, DispatchOptions, dispatch};
+pub use dispatch::{
+    DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT, DispatchOptions, Dispatched, dispatch,
+};
 pub use error::ToolError;
 pub use failure::{BindingFailure, Reason, SchemaPart};
 pub use hello::{builtin_libraries, builtin_library};

@@ -13,6 +13,7 @@ use windlass_spec::{ErrorCategory, NonEmptyText, ToolName};
 use crate::builder::ToolBuilder;
 use crate::dispatch::DEFAULT_MAX_OUTPUT_BYTES;
 use crate::error::ToolError;
+use crate::http::HttpMethod;
 
 /// What a tool gives when it runs.
 pub type ToolFuture = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Send>>;
@@ -64,6 +65,7 @@ pub struct Tool {
     pub(crate) handler: Handler,
     /// Whether it answers to being stopped by putting something away, which is waited for.
     pub(crate) winds_down: bool,
+    pub(crate) http_method: Option<HttpMethod>,
 }
 
 impl Tool {
@@ -94,6 +96,12 @@ impl Tool {
     #[must_use]
     pub fn returns_schema(&self) -> Option<&Value> {
         self.returns.as_ref()
+    }
+
+    /// The method of the request it makes, if it is one.
+    #[must_use]
+    pub fn http_method(&self) -> Option<HttpMethod> {
+        self.http_method
     }
 
     /// The same tool under another name.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windlass_model::{HostedModel, HostedSettings, ModelClient, ModelError};
-use windlass_runtime::{CrewError, DriveError, NoModel};
+use windlass_runtime::{CrewError, DriveError, DurableError, NoModel};
 use windlass_spec::{AgentFile, AgentName, ErrorCategory, RunId};
 use windlass_tools::ToolLibrary;
 
@@ -65,7 +65,7 @@ pub enum Error {
     Model(#[from] NoModel),
     /// The journal cannot be opened.
     #[error(transparent)]
-    Store(#[from] windlass_store::Error),
+    Store(#[from] DurableError),
     /// The run could not be driven on; its journal is as it was.
     #[error(transparent)]
     Drive(#[from] DriveError),

@@ -34,6 +34,8 @@ mod agent;
 mod work;
 
 pub use agent::{Agent, Error};
+pub use windlass_core::approval::{Approval, PersonDecision};
+pub use windlass_core::gate::Governance;
 pub use windlass_core::run::{Event, Run, RunEnd, Settings};
 pub use windlass_gram as gram;
 pub use windlass_model::{

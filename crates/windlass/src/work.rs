@@ -10,12 +10,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use windlass_core::approval::{Approval, PersonDecision};
+use windlass_core::gate::Governance;
 use windlass_core::run::{Event, Run, RunEnd, Settings, Task};
 use windlass_model::{ModelClient, ModelEvent};
 use windlass_runtime::{
-    Crew, Driver, Durable, InMemory, NewTask, Progress, Stop, Stored, choose_model, watch_nothing,
+    Asked, Crew, Driver, InMemory, NewTask, Progress, Stop, Stored, choose_model, local_identity,
+    now, watch_nothing,
 };
-use windlass_spec::{AgentResponse, Message, RunId};
+use windlass_spec::{AgentResponse, CallId, Message, RunId};
 use windlass_tools::{BindingMode, ToolLibrary};
 
 use crate::agent::{Agent, Error, declared_model};
@@ -32,7 +35,12 @@ pub struct Work {
     settings: Settings,
     stop: Stop,
     data: Option<PathBuf>,
+    governance: Governance,
+    decider: Option<Decider>,
 }
+
+/// Decides about what a run asks people; `None` leaves the question open.
+type Decider = Arc<dyn Fn(&Approval) -> Option<PersonDecision> + Send + Sync>;
 
 impl fmt::Debug for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,6 +65,8 @@ impl Work {
             settings: Settings::default(),
             stop: Stop::default(),
             data: None,
+            governance: Governance::default(),
+            decider: None,
         }
     }
 
@@ -112,6 +122,37 @@ impl Work {
     /// in memory and gone when it is over.
     pub fn kept_in(mut self, directory: impl Into<PathBuf>) -> Self {
         self.data = Some(directory.into());
+        self
+    }
+
+    /// What holds for the agent's calls: policies, environment, undo window. Without it, the policies
+    /// that the documentation shows.
+    pub fn governed_by(mut self, governance: Governance) -> Self {
+        self.governance = governance;
+        self
+    }
+
+    /// Decides about what the run asks people, on behalf of the user this program runs as. What it
+    /// leaves open, and everything without it, makes the work end as waiting for a person; of a run
+    /// that is kept, `windlass approvals` decides then.
+    ///
+    /// ```
+    /// # use windlass::{Agent, PersonDecision, ReflexModel, builtin_library};
+    /// # fn show(agent: &Agent) -> Option<()> {
+    /// # let library = builtin_library("hello")?;
+    /// let work = agent.run_with(&library, "Greet Ada.").deciding(|asked| {
+    ///     let call = asked.question().authorize()?;
+    ///     (call.tool_name.as_str() == "sayHello").then_some(PersonDecision::Approve)
+    /// });
+    /// # drop(work);
+    /// # Some(())
+    /// # }
+    /// ```
+    pub fn deciding(
+        mut self,
+        decider: impl Fn(&Approval) -> Option<PersonDecision> + Send + Sync + 'static,
+    ) -> Self {
+        self.decider = Some(Arc::new(decider));
         self
     }
 
@@ -195,12 +236,54 @@ impl Work {
             Some(model) => Ok(Arc::clone(model)),
             None => declared_model(agent),
         };
-        let crew = Crew::assemble(agents, lead, &self.library, self.mode, &model)?;
-        let durable: Arc<dyn Durable> = match &self.data {
-            None => Arc::new(InMemory::default()),
-            Some(directory) => Arc::new(Stored::open(directory)?),
+        let crew = Crew::assemble(agents, lead, &self.library, self.mode, &model)?
+            .governed_by(self.governance.clone());
+        crew.check_rules()?;
+        let driver = match &self.data {
+            None => {
+                let kept = InMemory::default();
+                let driver = Driver::new(crew, Arc::new(kept.clone()));
+                self.decided(driver, move |call, decision| {
+                    let by = local_identity().ok()?;
+                    kept.decide(call, &by, decision, now())?.ok().map(drop)
+                })
+            }
+            Some(directory) => {
+                let stored = Stored::open(directory)?;
+                let driver = Driver::new(crew, Arc::new(stored.clone()));
+                self.decided(driver, move |call, decision| {
+                    let decided = stored
+                        .store()
+                        .decide(call, None, stored.who(), decision, now());
+                    decided.ok().map(drop)
+                })
+            }
         };
-        Ok(Driver::new(crew, durable).stopped_by(self.stop.clone()))
+        Ok(driver.stopped_by(self.stop.clone()))
+    }
+
+    /// The driver with the decider, whose decisions are taken by `take`.
+    fn decided(
+        &self,
+        driver: Driver,
+        take: impl Fn(&CallId, PersonDecision) -> Option<()> + Send + Sync + 'static,
+    ) -> Driver {
+        let Some(decider) = self.decider.clone() else {
+            return driver;
+        };
+        let take = Arc::new(take);
+        driver.asking(Arc::new(move |asked: Approval| {
+            let (decider, take) = (Arc::clone(&decider), Arc::clone(&take));
+            Box::pin(async move {
+                // Both may wait, for a person or for the disk.
+                let decided =
+                    tokio::task::spawn_blocking(move || take(asked.call(), decider(&asked)?));
+                match decided.await {
+                    Ok(Some(())) => Asked::Decided,
+                    _ => Asked::NotDecided,
+                }
+            })
+        }))
     }
 }
 
@@ -236,8 +319,13 @@ impl Completed {
 
     /// How the run ended.
     #[must_use]
-    pub fn end(&self) -> &RunEnd {
-        self.run.end().unwrap_or(&RunEnd::Cancelled)
+    pub fn end(&self) -> RunEnd {
+        self.run.standing().unwrap_or(RunEnd::Cancelled)
+    }
+
+    /// What the run waits for a person to decide.
+    pub fn questions(&self) -> impl Iterator<Item = &Approval> {
+        self.run.questions()
     }
 
     /// The whole run: turns, calls, costs.

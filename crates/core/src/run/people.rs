@@ -15,8 +15,8 @@ use super::stand::Step;
 use super::state::{Entry, Run};
 use super::sub_agent;
 use crate::approval::{
-    Approval, Ask, Authorize, Digest, Identity, Outcome, Question, Request, canonical,
-    least_security_level,
+    Approval, Ask, Authorize, CredentialUse, Digest, Identity, Intervene, Outcome, Question,
+    Request, canonical, least_security_level,
 };
 use crate::gate::{Decision, Rules, Verdict};
 
@@ -57,6 +57,24 @@ pub enum GateStep {
     },
     /// End it: nobody can be asked this.
     Refuse(Failure),
+}
+
+/// What a tool asks a person because it cannot go on without.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolQuestion {
+    /// A question in words.
+    Ask(Ask),
+    /// Something that has to be done by hand.
+    Intervene(Intervene),
+    /// Leave to go on. Which call it is for is not the tool's to say.
+    Leave {
+        /// Why it is wanted.
+        reason: NonEmptyText,
+        /// How much care the decision needs, if more than usual.
+        security_level: Option<SecurityLevel>,
+        /// The stored credentials it would use.
+        credentials: Option<CredentialUse>,
+    },
 }
 
 /// What the model may ask people, as tools.
@@ -207,6 +225,43 @@ impl Run {
             request.message = thought.and_then(|thought| NonEmptyText::new(thought).ok());
         }
         request
+    }
+
+    /// The question of a tool that runs, as it is put to a person.
+    ///
+    /// # Errors
+    /// If there is no such call.
+    pub fn asked_by_tool(
+        &self,
+        call: &CallId,
+        principal: &Identity,
+        asked: ToolQuestion,
+        now: Timestamp,
+    ) -> Result<Request, FoldError> {
+        let (record, decision) = self.call(call)?;
+        let question = match asked {
+            ToolQuestion::Ask(ask) => Question::Ask(ask),
+            ToolQuestion::Intervene(work) => Question::Intervene(work),
+            ToolQuestion::Leave {
+                reason,
+                security_level,
+                credentials,
+            } => {
+                let risk = self.risk(call);
+                let usual = decision.map_or(SecurityLevel::High, Decision::security_level);
+                let level = security_level.unwrap_or(SecurityLevel::Low).max(usual);
+                Question::Authorize(Authorize {
+                    tool_name: record.tool_name().clone(),
+                    tool_args: record.arguments().clone(),
+                    reason,
+                    risk,
+                    security_level: level.max(least_security_level(risk)),
+                    rule: None,
+                    credentials,
+                })
+            }
+        };
+        Ok(self.request_about(call, principal, question, now))
     }
 
     fn is_deferred(&self, record: &CallRecord) -> bool {

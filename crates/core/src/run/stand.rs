@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 use windlass_spec::{CallId, CallRecord, CallState, RiskLevel, SecurityLevel, Timestamp};
 
-use super::outcome::{Next, Waiting};
+use super::outcome::{Next, RunEnd, Waiting};
 use super::state::{Entry, Run};
 use crate::approval::Approval;
 use crate::gate::{Decision, Verdict};
@@ -226,10 +226,24 @@ impl Run {
             .map_or(RiskLevel::Irreversible, |entry| self.risk_of(entry))
     }
 
-    /// Whether nothing can be done but wait for a person.
+    /// Whether nothing can be done but wait: for a person, or for an undo window to pass.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        matches!(self.next_of_calls(), Some(Next::Wait(_))) && self.end.is_none()
+        matches!(self.next_without_model(), Some(Next::Wait(_)))
+    }
+
+    /// Notes that whoever drives the run leaves it to wait for a person, perhaps one that a
+    /// sub-agent asks.
+    pub fn leave_waiting(&mut self) {
+        self.is_left_waiting = true;
+    }
+
+    /// How the run stands for whoever asked for it: how it ended, or that it waits for a person.
+    /// `None` if it can be gone on with at once.
+    #[must_use]
+    pub fn standing(&self) -> Option<RunEnd> {
+        let waits = || self.is_left_waiting.then_some(RunEnd::WaitingForPerson);
+        self.end.clone().or_else(waits)
     }
 
     /// The questions that wait for a person, and the calls they are about.

@@ -47,6 +47,8 @@ pub struct Run {
     /// Calls whose permit was handed out in this process. Not part of the fold: a process that
     /// takes a run over has handed out none.
     pub(super) permitted: HashSet<CallId>,
+    /// Whether whoever drives the run left it to wait for a person. Not part of the fold either.
+    pub(super) is_left_waiting: bool,
 }
 
 /// One turn: what the model answered and what came of it.
@@ -146,6 +148,7 @@ impl Run {
             answer: None,
             end: None,
             permitted: HashSet::new(),
+            is_left_waiting: false,
         };
         state.settle();
         for event in events {
@@ -157,16 +160,19 @@ impl Run {
     /// What to do now.
     #[must_use]
     pub fn next(&self) -> Next {
+        self.next_without_model()
+            .unwrap_or_else(|| Next::CallModel(Box::new(self.request())))
+    }
+
+    /// What to do now, unless it is to ask the model.
+    pub(super) fn next_without_model(&self) -> Option<Next> {
         if let Some(end) = &self.end {
-            return Next::Done(end.clone());
+            return Some(Next::Done(end.clone()));
         }
-        match self.next_of_calls() {
-            // The model is not kept waiting by what runs later, unless it has nothing more to say.
-            Some(Next::Wait(_)) if !self.has_open_calls() && !self.is_finishing() => {}
-            Some(next) => return next,
-            None => {}
-        }
-        Next::CallModel(Box::new(self.request()))
+        // The model is not kept waiting by what runs later, unless it has nothing more to say.
+        self.next_of_calls().filter(|next| {
+            !matches!(next, Next::Wait(_)) || self.has_open_calls() || self.is_finishing()
+        })
     }
 
     /// The turn the model is asked for next, or was asked for last if that has not been answered.

@@ -93,3 +93,25 @@ fn words_are_found_on_both_sides_and_in_sets() {
         .collect();
     assert_eq!(words, ["a", "b", "c", "d"]);
 }
+
+#[test]
+fn a_rule_ends_with_an_approval_if_nothing_else_in_it_looks_at_one() {
+    let ends = |conditions: &str| {
+        let text = format!("forbid(principal, action, resource) {conditions};");
+        analyse(&Policy::parse(None, text).unwrap()).ends_with_approval
+    };
+    assert!(ends("unless { context.approved }"));
+    assert!(ends("when { context.tainted } unless { context.approved }"));
+    for conditions in [
+        "",
+        "when { context.approved }",
+        "when { !context.approved }",
+        "unless { context.approved && context.tainted }",
+        "unless { principal.approved }",
+        "unless { context.input.approved }",
+        "when { context has approved } unless { context.approved }",
+        "when { context == {a: 1} } unless { context.approved }",
+    ] {
+        assert!(!ends(conditions), "{conditions}");
+    }
+}

@@ -328,6 +328,20 @@ fn an_error_before_an_approval_is_not_forgiven_by_one() {
     assert_eq!(policies.decide(&request).verdict, Verdict::Deny);
 }
 
+#[test]
+fn an_error_that_an_approval_brings_about_denies_in_a_rule_that_ends_with_it() {
+    let policies = with(
+        "@id(\"ask\") forbid (principal, action == Action::\"pay\", resource) when { if context.approved then context.input.cents + 1 > 0 else true } unless { context.approved };",
+    );
+    let mut request = payment(json!(1));
+    assert_eq!(brief(&policies.decide(&request)), "ask by ask");
+    request
+        .input
+        .to_mut()
+        .insert("cents".to_owned(), json!(i64::MAX));
+    assert_eq!(policies.decide(&request).verdict, Verdict::Deny);
+}
+
 /// Many rules are evaluated in groups. What decides, and what goes wrong, is told of each rule.
 #[test]
 fn among_many_rules_those_that_decide_are_named() {

@@ -1,6 +1,8 @@
 //! The same decisions by the shortest way: all rules of the text, a schema written by hand, a context
 //! read from JSON and checked against it. Slow and simple, to hold the fast way against.
 
+use std::sync::LazyLock;
+
 use cedar_policy::{Authorizer, Context, Decision, Entities, EntityUid, PolicySet, Schema};
 use serde_json::{Value, json};
 use windlass_policy::{FloorSettings, Request, Verdict, floor};
@@ -30,10 +32,11 @@ action "pay" in ["tools", "category:money"] appliesTo {
 };
 "#;
 
+static PARSED: LazyLock<Schema> = LazyLock::new(|| Schema::from_cedarschema_str(SCHEMA).unwrap().0);
+
 /// What the rules say to a call. It may not have more than four decimal places anywhere, but for its
 /// confidence.
 pub(crate) fn verdict(text: &str, request: &Request<'_>) -> Verdict {
-    let (schema, _) = Schema::from_cedarschema_str(SCHEMA).unwrap();
     let rules: PolicySet = text.parse().unwrap();
     let floor = floor(
         request.risk,
@@ -41,10 +44,10 @@ pub(crate) fn verdict(text: &str, request: &Request<'_>) -> Verdict {
         request.tainted,
         &FloorSettings::default(),
     );
-    match permitted(&schema, &rules, request, false) {
+    match permitted(&PARSED, &rules, request, false) {
         None => Verdict::Deny,
         Some(true) if floor < Verdict::Ask => Verdict::Allow,
-        Some(before) => match permitted(&schema, &rules, request, true) {
+        Some(before) => match permitted(&PARSED, &rules, request, true) {
             None | Some(false) => Verdict::Deny,
             Some(true) if before => Verdict::Allow,
             Some(true) => Verdict::Ask,

@@ -1,5 +1,7 @@
 //! What holds for all inputs.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use serde_json::json;
 use windlass_policy::{FloorSettings, Policies, Request, Session, Unstated, Verdict, floor};
@@ -7,6 +9,8 @@ use windlass_spec::{Confidence, RiskLevel};
 
 use super::plain;
 use super::support::{call, office, payment};
+
+static DEFAULTS: LazyLock<Policies> = LazyLock::new(|| Policies::defaults(&office()).unwrap());
 
 fn risk() -> impl Strategy<Value = RiskLevel> {
     prop::sample::select(RiskLevel::ALL.to_vec())
@@ -100,6 +104,7 @@ fn rule() -> impl Strategy<Value = String> {
         "context.input has amount && context.input.amount.lessThan(decimal(\"2.0\"))",
         "context.input has cents && context.input.cents * 4611686018427387904 < 0",
         "context.input has cents && context.input.cents * 1152921504606846976 < 0",
+        "context.input has cents && (if context.approved then context.input.cents * 4611686018427387904 < 0 else context.tainted)",
         "context.environment == \"production\" && context.session.calls == 3",
         "context.tool has open_world && context.tool.open_world && context.session.sensitive_read",
     ]);
@@ -190,7 +195,7 @@ proptest! {
     fn with_the_default_policies_more_risk_less_confidence_and_taint_never_weaken_a_decision(
         request in request(), other in risk(), lower in prop::option::of(stated()), settings in settings(),
     ) {
-        let policies = Policies::defaults(&office()).unwrap().with_floor(settings);
+        let policies = DEFAULTS.clone().with_floor(settings);
         let before = policies.decide(&request).verdict;
         let mut riskier = request.clone();
         riskier.risk = request.risk.max(other);

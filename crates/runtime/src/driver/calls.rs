@@ -1,4 +1,4 @@
-//! Brings calls to their end: through the gate, then to a tool or to a run of a sub-agent.
+//! Brings calls to their end: by a tool, or by the run of a sub-agent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,23 +8,34 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use windlass_core::gate::{Permit, Verdict};
+use windlass_core::gate::Permit;
 use windlass_core::model::Usage;
-use windlass_core::run::{CallEnd, Event, Run, RunEnd};
-use windlass_spec::{CallId, CallState, Effect, ErrorCategory, Failure, RiskLevel};
+use windlass_core::run::{CallEnd, Event, Run, RunEnd, ToolQuestion};
+use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel};
 use windlass_store::Durability;
-use windlass_tools::{BoundTool, DispatchOptions, dispatch};
+use windlass_tools::{BoundTool, DispatchOptions, Dispatched, dispatch};
 
+use super::waiting::{Goes, LOOK};
 use super::{Drive, DriveError, Driver, Stop};
 
-/// What came of a call; nothing if it is the work of a sub-agent that was stopped after a step. It is
-/// then still under way, and is gone on with when the run is taken up again.
-type Outcome = Result<Option<Ended>, DriveError>;
+/// What came of running a call.
+type Outcome = Result<Came, DriveError>;
+
+enum Came {
+    Ended(Box<Ended>),
+    /// The tool asks a person.
+    Asks(Box<ToolQuestion>),
+    /// It is the work of a sub-agent that was stopped after a step, or waits for a person. It is
+    /// still under way, and is gone on with when the run is taken up again.
+    Stands {
+        for_person: bool,
+    },
+}
 
 type Running<'d> = FuturesUnordered<BoxFuture<'d, (CallId, Outcome)>>;
 
 /// How a call ended and what models cost in it.
-struct Ended {
+pub(super) struct Ended {
     end: CallEnd,
     usage: Usage,
 }
@@ -37,8 +48,9 @@ impl From<CallEnd> for Ended {
 }
 
 impl<'d> Drive<'d> {
-    /// Brings calls to their end, all at the same time.
-    pub(super) async fn run_calls(&mut self, calls: &[CallId]) -> Result<(), DriveError> {
+    /// Brings calls to their end, all at the same time. The run is left if one of them cannot be
+    /// gone on with.
+    pub(super) async fn run_calls(&mut self, calls: &[CallId]) -> Result<Goes, DriveError> {
         let cancel = self.driver.stop.at_once.child_token();
         let mut running = Running::new();
         for call in calls {
@@ -48,16 +60,25 @@ impl<'d> Drive<'d> {
             let permit = self.run.permit(call)?;
             running.push(self.running(call.clone(), permit, &cancel));
         }
+        let mut stands = None;
         while !running.is_empty() {
             let now = self.driver.durable.now();
             let left = self.run.time_left(now).unwrap_or(Duration::MAX);
-            match tokio::time::timeout(left, running.next()).await {
-                Ok(Some((call, ended))) => {
-                    if let Some(ended) = ended? {
-                        self.end_call(&call, ended).await?;
+            match tokio::time::timeout(left.min(LOOK), running.next()).await {
+                Ok(Some((call, came))) => match came? {
+                    Came::Ended(ended) => self.end_call(&call, *ended).await?,
+                    Came::Asks(question) => self.ask_for_tool(&call, *question).await?,
+                    Came::Stands { for_person } => {
+                        *stands.get_or_insert(false) |= for_person;
+                    }
+                },
+                Ok(None) => break,
+                Err(_) if left > LOOK => {
+                    if !cancel.is_cancelled() && self.is_to_be_cancelled().await? {
+                        cancel.cancel();
+                        self.take_mail().await?;
                     }
                 }
-                Ok(None) => break,
                 Err(_) => {
                     cancel.cancel();
                     if self.run.end().is_none() {
@@ -68,7 +89,11 @@ impl<'d> Drive<'d> {
                 }
             }
         }
-        Ok(())
+        match stands {
+            None => Ok(Goes::On),
+            Some(true) if self.run.end().is_none() => self.leave_waiting().await,
+            Some(_) => Ok(Goes::Away),
+        }
     }
 
     /// What brings a permitted call to its end.
@@ -94,12 +119,15 @@ impl<'d> Drive<'d> {
                     cancel,
                     ..DispatchOptions::default()
                 };
-                let end = dispatch(&tool, permit, options).await;
-                (call, Ok(Some(end.into())))
+                let came = match dispatch(&tool, permit, options).await {
+                    Dispatched::Ended(end) => Came::Ended(Box::new(end.into())),
+                    Dispatched::Asks(question) => Came::Asks(question),
+                };
+                (call, Ok(came))
             }),
             Err(failure) => Box::pin(std::future::ready((
                 call,
-                Ok(Some(CallEnd::Error(failure).into())),
+                Ok(Came::Ended(Box::new(CallEnd::Error(failure).into()))),
             ))),
         }
     }
@@ -125,7 +153,7 @@ impl<'d> Drive<'d> {
         }
     }
 
-    async fn end_call(&mut self, call: &CallId, ended: Ended) -> Result<(), DriveError> {
+    pub(super) async fn end_call(&mut self, call: &CallId, ended: Ended) -> Result<(), DriveError> {
         let event = Event::CallEnded {
             call: call.clone(),
             end: ended.end,
@@ -133,57 +161,6 @@ impl<'d> Drive<'d> {
             at: self.driver.durable.now(),
         };
         self.happen(event, Durability::Relaxed).await
-    }
-
-    /// Takes a call through the gate and writes down that it starts. Whether it may run now.
-    async fn may_run(&mut self, call: &CallId) -> Result<bool, DriveError> {
-        let (record, decision) = self.run.call(call)?;
-        let state = record.state();
-        let name = record.tool_name().as_str();
-        let risk = self.run.risk(name);
-        if state == CallState::Running {
-            // An earlier process wrote that the call starts and died before it wrote how it ended.
-            let is_idempotent = self
-                .run
-                .specification(name)
-                .and_then(|tool| tool.attributes().idempotent)
-                .unwrap_or(false);
-            if risk == RiskLevel::Reversible || (is_idempotent && risk != RiskLevel::Irreversible) {
-                return Ok(true);
-            }
-            let failure = Failure::new(
-                ErrorCategory::Internal,
-                Effect::Unknown,
-                "the process died while the call was under way; nobody knows whether it had an effect",
-            );
-            self.end_call(call, CallEnd::Unknown(failure).into())
-                .await?;
-            return Ok(false);
-        }
-        if decision.is_none() {
-            let decision = self.run.decide(call, &|_| true)?;
-            let event = Event::Decided {
-                call: call.clone(),
-                decision,
-                at: self.driver.durable.now(),
-            };
-            self.happen(event, Durability::Relaxed).await?;
-        }
-        let (_, decision) = self.run.call(call)?;
-        if decision.is_none_or(|decision| decision.verdict() != Verdict::Allow) {
-            return Ok(false);
-        }
-        // Only what may have an effect must be known to have started, whatever happens.
-        let durability = match risk {
-            RiskLevel::Reversible => Durability::Relaxed,
-            RiskLevel::ReversibleWithDelay | RiskLevel::Irreversible => Durability::Synced,
-        };
-        let event = Event::CallStarted {
-            call: call.clone(),
-            at: self.driver.durable.now(),
-        };
-        self.happen(event, durability).await?;
-        Ok(true)
     }
 }
 
@@ -195,7 +172,7 @@ async fn work_as_child(driver: Driver, first: Option<Event>) -> Outcome {
             Effect::None,
             "the agents hand work to each other too often; do it without a sub-agent",
         );
-        return Ok(Some(CallEnd::Error(failure).into()));
+        return Ok(Came::Ended(Box::new(CallEnd::Error(failure).into())));
     };
     let taken = match &first {
         Event::Started { run, .. } => driver.durable.take_over(run).await?,
@@ -205,10 +182,15 @@ async fn work_as_child(driver: Driver, first: Option<Event>) -> Outcome {
         Some(taken) => driver.go_on(taken).await?,
         None => driver.begin(None, first).await?,
     };
-    Ok(run.end().map(|end| Ended {
-        end: end_of_child(&run, end),
-        usage: run.usage(),
-    }))
+    Ok(match run.end() {
+        Some(end) => Came::Ended(Box::new(Ended {
+            end: end_of_child(&run, end),
+            usage: run.usage(),
+        })),
+        None => Came::Stands {
+            for_person: run.standing().is_some(),
+        },
+    })
 }
 
 /// How a call ends whose work was a run of its own.
@@ -247,7 +229,7 @@ fn end_of_child(run: &Run, end: &RunEnd) -> CallEnd {
 fn effect(run: &Run) -> Effect {
     let mut effect = Effect::None;
     for call in run.calls() {
-        if run.risk(call.tool_name().as_str()) == RiskLevel::Reversible {
+        if run.risk(call.id()) == RiskLevel::Reversible {
             continue;
         }
         match call.outcome() {

@@ -1,26 +1,26 @@
 //! Whole runs: a scripted model, real tools, runs kept in memory or on disk.
 
 mod children;
+mod people;
 mod support;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
+use windlass_core::approval::{Approval, Identity, PersonDecision};
+use windlass_core::gate::{Governance, Rules};
 use windlass_core::model::ModelAnswer;
-use windlass_core::run::{CallEnd, Event, Run, RunEnd, Settings};
+use windlass_core::run::{CallEnd, Event, GateStep, Run, RunEnd, Settings};
 use windlass_model::ScriptedModel;
-use windlass_runtime::{Driver, Durable as _, InMemory, Progress, Stop, Stored, Who, frames, now};
-use windlass_spec::{CallState, RunId, StreamFrame};
+use windlass_runtime::{Driver, Durable as _, InMemory, Progress, Stop, Stored, frames, now};
+use windlass_spec::{CallState, NonEmptyText, RiskLevel, RunId, StreamFrame};
 use windlass_store::{Options, Redactor, Store};
 
-use support::{call, crew, finish, greeting, new_task, started};
+use support::{call, crew, finish, greeting, identity, new_task, started};
 
-fn who() -> Who {
-    Who {
-        tenant: "local".to_owned(),
-        principal: "tester".to_owned(),
-    }
+fn who() -> Identity {
+    identity("tester")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,8 +91,13 @@ async fn a_run_and_its_journal_hold_the_same_without_the_secret() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_under_way_when_the_process_died_is_not_made_again() {
-    // The tool declares no risk, so it counts as irreversible: its effect is unknown.
+    // The operator says the tool cannot be undone: its effect is unknown.
     let kept = InMemory::default();
+    let governance = Governance {
+        overrides: [("sayHello".to_owned(), RiskLevel::Irreversible)].into(),
+        ..Governance::default()
+    };
+    let crew = |model| crew(model).governed_by(governance.clone());
     let first = started();
     let mut run = Run::fold([&first]).unwrap();
     let (_, mut journal) = kept.start(None, first).await.unwrap();
@@ -104,15 +109,30 @@ async fn a_call_under_way_when_the_process_died_is_not_made_again() {
     }];
     run.apply(&events[0]).unwrap();
     let id = run.calls().next().unwrap().id().clone();
-    events.push(Event::Decided {
+    let rules = Rules::new(&governance, run.agent(), &[]).unwrap();
+    let decided = Event::Decided {
         call: id.clone(),
-        decision: run.decide(&id, &|_| true).unwrap(),
+        decision: run.decide(&id, &who(), &rules, &|_| true).unwrap(),
         at: now(),
-    });
-    events.push(Event::CallStarted {
+    };
+    run.apply(&decided).unwrap();
+    let Some(GateStep::Ask(request)) = run.at_gate(&id, &who(), &rules, now()) else {
+        panic!("nobody is asked");
+    };
+    let mut approval = Approval::ask((*request).clone()).unwrap();
+    let asked = Event::Asked { request, at: now() };
+    approval
+        .decide(&who(), PersonDecision::Approve, None, now())
+        .unwrap();
+    let settled = Event::Settled {
+        approval: Box::new(approval),
+        at: now(),
+    };
+    let begun = Event::CallStarted {
         call: id.clone(),
         at: now(),
-    });
+    };
+    events.extend([decided, asked, settled, begun]);
     for event in events {
         let event = journal.redacted(event).unwrap();
         journal
@@ -124,6 +144,12 @@ async fn a_call_under_way_when_the_process_died_is_not_made_again() {
     let driver = Driver::new(crew(model), Arc::new(kept.clone()));
     let resumed = driver.resume(run.id()).await.unwrap();
     assert_eq!(resumed.call(&id).unwrap().0.state(), CallState::Unknown);
+    // A person has to say what became of it before the run goes on.
+    assert_eq!(resumed.standing(), Some(RunEnd::WaitingForPerson));
+    let text = NonEmptyText::new("It happened").unwrap();
+    let answer = PersonDecision::Answer { text };
+    kept.decide(&id, &who(), answer, now()).unwrap().unwrap();
+    let resumed = driver.resume(run.id()).await.unwrap();
     assert_eq!(resumed.end(), Some(&RunEnd::Completed));
     let ends = kept.events(run.id()).into_iter().filter(|event| {
         matches!(

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use windlass_core::approval::{Identity, Principal};
 use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
 use windlass_core::run::{Event, Settings, Task};
 use windlass_model::{ModelClient, ScriptedModel};
 use windlass_runtime::{Crew, NewTask, Worker, now};
-use windlass_spec::{Agent, RunId};
+use windlass_spec::{Agent, NonEmptyText, RunId};
 use windlass_tools::{BindingMode, bind, hello};
 
 const AGENT: &str = r#"
@@ -17,6 +18,11 @@ const AGENT: &str = r#"
 
 pub(crate) fn agent() -> Agent {
     windlass_spec::read(AGENT).file.unwrap().agents()[0].clone()
+}
+
+pub(crate) fn identity(name: &str) -> Identity {
+    let tenant = NonEmptyText::new("local").unwrap();
+    Identity::new(tenant, Principal::new(name).unwrap())
 }
 
 pub(crate) fn worker(agent: Agent, model: Arc<dyn ModelClient>) -> Worker {

@@ -9,7 +9,7 @@ use windlass_core::run::CallEnd;
 use windlass_spec::{Effect, ErrorCategory, RiskLevel, ToolAttributes};
 use windlass_tools::{DispatchOptions, Tool, ToolError, ToolFuture};
 
-use super::permits::{bound, brief, call, call_with, error, permit, risk};
+use super::permits::{bound, brief, call, call_with, ended, error, permit, risk};
 use super::{DESCRIPTION, begun, specification};
 
 const TEXT: &str = "() --> IO Text";
@@ -256,7 +256,8 @@ async fn a_permit_for_another_tool_runs_nothing() {
         .handler(|_| async { panic!("it ran") });
     let tool = bound(tool.build().unwrap(), TEXT, ToolAttributes::default());
     let other = permit(&specification("other", TEXT), json!({}));
-    let failure = error(windlass_tools::dispatch(&tool, other, DispatchOptions::default()).await);
+    let dispatched = windlass_tools::dispatch(&tool, other, DispatchOptions::default()).await;
+    let failure = error(ended(dispatched));
     assert_eq!(
         (failure.category, failure.effect),
         (ErrorCategory::Internal, Effect::None)

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_core::model::ChatMessage;
 use windlass_core::run::{Run, RunEnd, Task};
-use windlass_runtime::{Driver, Durable as _, NewTask, Stop, Stored, Who, now};
+use windlass_runtime::{Driver, Durable as _, NewTask, Stop, Stored, now};
 use windlass_spec::{Agent, Conversation, RiskLevel};
 use windlass_store::{Store, StoredConversation};
 
@@ -93,11 +93,11 @@ fn conversation(
         ))?;
         return Ok(earlier);
     }
-    let who = Who::local();
+    let who = stored.who();
     Ok(StoredConversation {
         id: stored.new_id()?.to_string(),
-        tenant: who.tenant,
-        principal: who.principal,
+        tenant: who.tenant.to_string(),
+        principal: who.principal.to_string(),
         agent: agent.to_owned(),
         runs: Vec::new(),
         messages: Vec::new(),

@@ -103,7 +103,9 @@ pub(super) fn drawn(run: &Run) -> String {
         );
         for entry in &turn.entries {
             match entry {
-                Entry::Call { record, decision } => {
+                Entry::Call {
+                    record, decision, ..
+                } => {
                     let decision = decision
                         .as_ref()
                         .map_or_else(String::new, ToString::to_string);

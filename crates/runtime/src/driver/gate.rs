@@ -1,0 +1,181 @@
+//! Takes calls through the gate: decides, asks people, holds; and decides once more before a call
+//! starts.
+
+use windlass_core::approval::{Approval, Hold};
+use windlass_core::gate::{Decision, Verdict};
+use windlass_core::run::{CallEnd, Event, GateStep, ToolQuestion};
+use windlass_spec::{CallId, CallState, Effect, ErrorCategory, Failure, RiskLevel};
+use windlass_store::Durability;
+
+use super::{Drive, DriveError};
+use crate::durable::Beside;
+
+impl Drive<'_> {
+    /// Takes a call one step further.
+    pub(super) async fn pass_gate(&mut self, call: &CallId) -> Result<(), DriveError> {
+        let now = self.driver.durable.now();
+        let who = self.journal.who();
+        match self.run.at_gate(call, who, &self.rules, now) {
+            None => Ok(()),
+            Some(GateStep::Decide) => {
+                let event = Event::Decided {
+                    call: call.clone(),
+                    decision: self.decide(call).await?,
+                    at: now,
+                };
+                self.fresh.insert(call.clone());
+                self.happen(event, Durability::Relaxed).await
+            }
+            Some(GateStep::Ask(request)) => self.ask(Event::Asked { request, at: now }).await,
+            Some(GateStep::Hold { until, deferred }) => {
+                let (record, _) = self.run.call(call)?;
+                let window = until.microseconds_since(now);
+                let hold = Hold::new(
+                    call.clone(),
+                    who.clone(),
+                    record.tool_name().clone(),
+                    record.arguments().clone(),
+                    now,
+                    std::time::Duration::from_micros(window),
+                );
+                self.fresh.remove(call);
+                let event = Event::Held {
+                    call: call.clone(),
+                    until,
+                    deferred,
+                    at: now,
+                };
+                self.happen_beside(event, Beside::Hold(Box::new(hold)))
+                    .await
+                    .map(drop)
+            }
+            Some(GateStep::Refuse(failure)) => {
+                self.end_call(call, CallEnd::Error(failure).into()).await
+            }
+        }
+    }
+
+    /// Puts the question of a tool that runs to a person.
+    pub(super) async fn ask_for_tool(
+        &mut self,
+        call: &CallId,
+        asked: ToolQuestion,
+    ) -> Result<(), DriveError> {
+        let at = self.driver.durable.now();
+        let who = self.journal.who();
+        let request = self.run.asked_by_tool(call, who, asked, at)?;
+        match Approval::ask(request.clone()) {
+            Ok(_) => {
+                let request = Box::new(request);
+                self.ask(Event::Asked { request, at }).await
+            }
+            Err(error) => {
+                let message = format!("the tool asks what nobody can answer: {error}");
+                let failure = Failure::new(ErrorCategory::InvalidOutput, Effect::None, message);
+                self.end_call(call, CallEnd::Error(failure).into()).await
+            }
+        }
+    }
+
+    async fn ask(&mut self, event: Event) -> Result<(), DriveError> {
+        // The question is kept as the journal has it, without secrets.
+        let event = self.journal.redacted(event)?.into_event();
+        let Event::Asked { request, .. } = &event else {
+            return Ok(());
+        };
+        self.fresh.remove(&request.call);
+        let approval = Approval::ask((**request).clone())
+            .map_err(|error| DriveError::Question(request.call.clone(), error.to_string()))?;
+        self.happen_beside(event, Beside::Ask(Box::new(approval)))
+            .await
+            .map(drop)
+    }
+
+    /// What the gate decides about a call now, leave given beforehand included.
+    async fn decide(&self, call: &CallId) -> Result<Decision, DriveError> {
+        let who = self.journal.who();
+        let decision = self.run.decide(call, who, &self.rules, &|_| true)?;
+        let now = self.driver.durable.now();
+        let Some(standing) = self.run.standing_call(call, &decision, who, now) else {
+            return Ok(decision);
+        };
+        Ok(match self.driver.durable.covering(standing).await? {
+            Some(number) => self
+                .run
+                .decide_with_standing(call, decision, number, &self.rules),
+            None => decision,
+        })
+    }
+
+    /// Writes down that a call starts, if it still may. Whether it does.
+    pub(super) async fn may_run(&mut self, call: &CallId) -> Result<bool, DriveError> {
+        let (record, decision) = self.run.call(call)?;
+        let risk = self.run.risk(call);
+        if record.state() == CallState::Running {
+            return self.may_go_on(call, risk).await;
+        }
+        let Some(decision) = decision else {
+            return Ok(false);
+        };
+        // What was decided a moment ago is not decided again. Everything else is: rules may have
+        // changed since, and may only have become stricter for this call.
+        if !self.fresh.contains(call) {
+            let now = self.decide(call).await?;
+            if self.run.is_stricter(call, decision, &now) {
+                let event = Event::Decided {
+                    call: call.clone(),
+                    decision: now,
+                    at: self.driver.durable.now(),
+                };
+                self.happen_beside(event, Beside::Withdraw(call.clone()))
+                    .await?;
+                return Ok(false);
+            }
+        }
+        let is_held = decision.verdict() == Verdict::Hold;
+        let event = Event::CallStarted {
+            call: call.clone(),
+            at: self.driver.durable.now(),
+        };
+        if is_held {
+            // Somebody may undo it at this very moment; only one of the two can be.
+            let is_started = self
+                .happen_beside(event, Beside::Start(call.clone()))
+                .await?;
+            if !is_started {
+                self.take_mail().await?;
+            }
+            return Ok(is_started);
+        }
+        // Only what may have an effect must be known to have started, whatever happens.
+        let durability = match risk {
+            RiskLevel::Reversible => Durability::Relaxed,
+            RiskLevel::ReversibleWithDelay | RiskLevel::Irreversible => Durability::Synced,
+        };
+        self.happen(event, durability).await?;
+        Ok(true)
+    }
+
+    /// Whether a call may run again whose start an earlier process wrote down and whose end it did
+    /// not. What may have had an effect may not, unless twice is the same as once; a person is asked
+    /// what became of it.
+    async fn may_go_on(&mut self, call: &CallId, risk: RiskLevel) -> Result<bool, DriveError> {
+        let (record, _) = self.run.call(call)?;
+        let is_idempotent = self
+            .run
+            .specification(record.tool_name().as_str())
+            .and_then(|tool| tool.attributes().idempotent)
+            .unwrap_or(false);
+        if risk == RiskLevel::Reversible || (is_idempotent && risk != RiskLevel::Irreversible) {
+            return Ok(true);
+        }
+        let failure = Failure::new(
+            ErrorCategory::Internal,
+            Effect::Unknown,
+            "the process died while the call was under way; nobody knows whether it had an effect",
+        );
+        self.end_call(call, CallEnd::Unknown(failure).into())
+            .await?;
+        Ok(false)
+    }
+}

@@ -1,0 +1,160 @@
+//! Waiting: for people, for undo windows, and for what others want of a run. What they want comes as
+//! mail, which is taken together with the event that says so.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use windlass_core::approval::Approval;
+use windlass_core::run::{Event, RunEnd, Waiting};
+use windlass_spec::CallId;
+use windlass_store::{Durability, Mail, Message};
+
+use super::{Drive, DriveError};
+use crate::durable::Beside;
+
+/// How often the mail is looked at while something else goes on.
+pub(super) const LOOK: Duration = Duration::from_millis(250);
+
+/// How often it is looked at while there is nothing else to do.
+const LOOK_CLOSELY: Duration = Duration::from_millis(100);
+
+/// Puts a question to a person who is there, for instance at a terminal. Whoever answers decides in
+/// the same way as everybody else, from wherever they are; the run learns of it by its mail.
+pub type Asker = Arc<dyn Fn(Approval) -> BoxFuture<'static, Asked> + Send + Sync>;
+
+/// What came of putting a question to a person who is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// They decided, or somebody else had.
+    Decided,
+    /// They did not.
+    NotDecided,
+}
+
+/// What a driver does when a run can only wait for a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Patience {
+    /// It leaves the run, to be taken up again when somebody has decided.
+    #[default]
+    Leave,
+    /// It waits.
+    Stay,
+}
+
+/// Whether a run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Goes {
+    On,
+    /// It is left as it is.
+    Away,
+}
+
+impl Drive<'_> {
+    /// Waits until something of what the run waits for has come about.
+    pub(super) async fn wait(&mut self, waiting: Waiting) -> Result<Goes, DriveError> {
+        if self.take_mail().await? == Took::Something {
+            return Ok(Goes::On);
+        }
+        if waiting.for_person && self.ask_whoever_is_there().await? == Asked::Decided {
+            self.take_mail().await?;
+            return Ok(Goes::On);
+        }
+        let may_leave = self.driver.patience == Patience::Leave;
+        // An undo window is short; what is held runs before the run is left.
+        let is_held = self.run.held_calls().next().is_some();
+        if waiting.for_person && may_leave && !is_held {
+            return self.leave_waiting().await;
+        }
+        let now = self.driver.durable.now();
+        let left = Duration::from_micros(waiting.until.microseconds_since(now));
+        if left.is_zero() {
+            self.driver.durable.sweep().await?;
+            if self.take_mail().await? == Took::Nothing {
+                self.happen(Event::TimePassed { at: now }, Durability::Relaxed)
+                    .await?;
+            }
+            return Ok(Goes::On);
+        }
+        let stop = &self.driver.stop;
+        tokio::select! {
+            () = tokio::time::sleep(left.min(LOOK_CLOSELY)) => {}
+            () = stop.after_step.cancelled() => {}
+            () = stop.at_once.cancelled() => {}
+        }
+        Ok(Goes::On)
+    }
+
+    /// Leaves the run to wait for a person. It costs nothing but its rows then.
+    pub(super) async fn leave_waiting(&mut self) -> Result<Goes, DriveError> {
+        self.run.leave_waiting();
+        self.journal.end(&RunEnd::WaitingForPerson).await?;
+        Ok(Goes::Away)
+    }
+
+    /// Puts the first question that was not put yet to a person who is there.
+    async fn ask_whoever_is_there(&mut self) -> Result<Asked, DriveError> {
+        let Some(asker) = &self.driver.asker else {
+            return Ok(Asked::NotDecided);
+        };
+        let mut questions = self.run.questions();
+        let open = questions.find(|question| !self.put.contains(question.call()));
+        let Some(question) = open.cloned() else {
+            return Ok(Asked::NotDecided);
+        };
+        let call = question.call().clone();
+        let asked = asker(question).await;
+        if asked == Asked::NotDecided {
+            self.put.insert(call);
+        }
+        Ok(asked)
+    }
+
+    /// Takes what others want of the run.
+    pub(super) async fn take_mail(&mut self) -> Result<Took, DriveError> {
+        let mut took = Took::Nothing;
+        for mail in self.journal.mail().await? {
+            took = Took::Something;
+            self.take(mail).await?;
+        }
+        Ok(took)
+    }
+
+    async fn take(&mut self, mail: Mail) -> Result<(), DriveError> {
+        let at = self.driver.durable.now();
+        let event = match (mail.message, mail.by) {
+            (Message::Settled(approval), _) => Event::Settled { approval, at },
+            (Message::Undo(call), Some(by)) => Event::Undone { call, by, at },
+            (Message::Release(call), Some(by)) => Event::Released { call, by, at },
+            (Message::Cancel, by) => Event::Cancelled { by, at },
+            (Message::Undo(_) | Message::Release(_), None) => Event::TimePassed { at },
+        };
+        let event = self.journal.redacted(event)?;
+        // What no longer fits, such as an answer to a question that was withdrawn, is taken all the
+        // same, so that it is not met again.
+        let event = match self.run.clone().apply(event.event()) {
+            Ok(()) => event,
+            Err(_) => self.journal.redacted(Event::TimePassed { at })?,
+        };
+        self.happen_beside(event.into_event(), Beside::Take(mail.id))
+            .await?;
+        Ok(())
+    }
+
+    /// Whether somebody wants the run to be stopped.
+    pub(super) async fn is_to_be_cancelled(&self) -> Result<bool, DriveError> {
+        let mail = self.journal.mail().await?;
+        Ok(mail.iter().any(|mail| mail.message == Message::Cancel))
+    }
+}
+
+/// Whether there was mail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Took {
+    Something,
+    Nothing,
+}
+
+/// The calls whose questions were put to a person who is there and were not decided.
+pub(super) type Put = HashSet<CallId>;
