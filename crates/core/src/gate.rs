@@ -10,13 +10,12 @@ mod rules;
 
 pub use decision::{Covered, Decision, Stage, Verdict};
 pub use permit::Permit;
-pub use rules::{Governance, Rules};
+pub use rules::{DEFAULT_ENVIRONMENT, Governance, Rules};
 
 use windlass_policy::{Request, Session};
-use windlass_spec::{AgentName, CallRecord, ErrorCategory, ToolSpecification};
+use windlass_spec::{AgentName, CallRecord, ErrorCategory, RiskLevel, ToolSpecification};
 
 use crate::approval::{Digest, Identity};
-use crate::risk::Assessment;
 
 /// What the gate knows of a run when it decides about one of its calls.
 #[derive(Clone, Copy)]
@@ -93,7 +92,7 @@ fn budget(_: &CallRecord, context: &GateContext<'_>) -> Option<Decision> {
 /// The last stages: how reversible the call is, and what floor and policies make of that.
 fn by_risk(call: &CallRecord, context: &GateContext<'_>, rules: &Rules) -> Decision {
     let risk = rules.assess(call.tool_name(), call.arguments());
-    let request = request(call, context, rules, &risk);
+    let request = request(call, context, rules.environment(), risk.level);
     let judged = rules.policies().decide(&request);
     let window = rules.undo_window(context.specification);
     Decision {
@@ -109,8 +108,8 @@ fn by_risk(call: &CallRecord, context: &GateContext<'_>, rules: &Rules) -> Decis
 pub(crate) fn request<'a>(
     call: &'a CallRecord,
     context: &GateContext<'a>,
-    rules: &'a Rules,
-    risk: &Assessment,
+    environment: &'a str,
+    risk: RiskLevel,
 ) -> Request<'a> {
     Request {
         principal: context.principal.principal.as_str().into(),
@@ -118,9 +117,9 @@ pub(crate) fn request<'a>(
         agent: context.agent.as_str().into(),
         tool: call.tool_name().as_str().into(),
         input: std::borrow::Cow::Borrowed(call.arguments()),
-        risk: risk.level,
+        risk,
         confidence: call.confidence(),
-        environment: rules.environment().into(),
+        environment: environment.into(),
         tainted: context.is_tainted,
         session: context.session,
     }

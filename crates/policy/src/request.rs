@@ -35,6 +35,26 @@ pub struct Request<'a> {
     pub session: Session,
 }
 
+impl Request<'_> {
+    /// The same request with everything in it its own.
+    #[must_use]
+    pub fn into_owned(self) -> Request<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Request {
+            principal: owned(self.principal),
+            tenant: owned(self.tenant),
+            agent: owned(self.agent),
+            tool: owned(self.tool),
+            input: Cow::Owned(self.input.into_owned()),
+            risk: self.risk,
+            confidence: self.confidence,
+            environment: owned(self.environment),
+            tainted: self.tainted,
+            session: self.session,
+        }
+    }
+}
+
 /// What a run did before the call in question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

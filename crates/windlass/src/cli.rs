@@ -1,8 +1,10 @@
 //! The command line: what was typed becomes one call of one command.
 
+mod approvals;
 mod arguments;
 mod batch;
 mod bind;
+mod call_ids;
 mod chat;
 mod check;
 mod completions;
@@ -10,15 +12,22 @@ mod crew;
 mod data;
 mod eval;
 mod format;
+mod holds;
 mod interrupt;
 mod libraries;
 mod live;
 mod models;
+mod moments;
+mod outermost;
+mod policy;
+mod refusal;
+mod rendered;
 mod report;
 mod run;
 mod runs;
 mod schema;
 mod source;
+mod table;
 mod terminal;
 mod tools;
 mod trace;
@@ -69,6 +78,9 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         Command::Chat(command) => chat::run(&command, &reporter),
         Command::Runs(command) => runs::run(&command),
         Command::Trace(command) => trace::run(&command),
+        Command::Approvals(command) => approvals::run(&command),
+        Command::Holds(command) => holds::run(&command),
+        Command::Policy(command) => policy::run(&command, &reporter),
         Command::Tools(command) => tools::run(&command, &reporter),
         Command::Models(command) => models::run(&command),
         Command::Eval(command) => eval::run(&command),

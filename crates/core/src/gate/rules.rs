@@ -12,6 +12,9 @@ use crate::approval::DEFAULT_UNDO_WINDOW;
 use crate::risk::{Assessment, KnownTool, ToolRisk};
 use crate::run::offered;
 
+/// Where runs take place if nobody says.
+pub const DEFAULT_ENVIRONMENT: &str = "local";
+
 /// What an operator lays down. What is not said is as the documentation says it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Governance {
@@ -34,7 +37,7 @@ impl Default for Governance {
         Self {
             policies: DEFAULT_POLICIES.to_owned(),
             floor: FloorSettings::default(),
-            environment: "local".to_owned(),
+            environment: DEFAULT_ENVIRONMENT.to_owned(),
             undo_window: DEFAULT_UNDO_WINDOW,
             overrides: BTreeMap::new(),
             http_methods: BTreeMap::new(),

@@ -10,8 +10,11 @@ use windlass_spec::{CallId, CallRecord, CallState, RiskLevel, Timestamp, ToolSpe
 use super::outcome::{FoldError, PermitError};
 use super::state::{Entry, Run};
 use crate::approval::{Identity, StandingCall};
-use crate::gate::{self, Covered, Decision, GateContext, Permit, Rules, Verdict};
+use crate::gate::{
+    self, Covered, DEFAULT_ENVIRONMENT, Decision, GateContext, Permit, Rules, Verdict,
+};
 use crate::model::ChatMessage;
+use crate::risk::ToolRisk;
 
 /// Shorter texts are found in anything.
 const LEAST_MARKED: usize = 4;
@@ -124,7 +127,8 @@ impl Run {
         }
     }
 
-    /// A call that was decided about, as the policies saw it. For holding other policies against it.
+    /// A call as the policies saw it, or would have: for holding other policies against it. What was
+    /// not recorded is found anew.
     ///
     /// # Errors
     /// If there is no such call.
@@ -132,20 +136,19 @@ impl Run {
         &self,
         call: &CallId,
         principal: &Identity,
-        rules: &Rules,
     ) -> Result<Request<'static>, FoldError> {
         let (record, decision) = self.call(call)?;
-        let recorded = decision.and_then(Decision::risk).cloned();
-        let risk = recorded.unwrap_or_else(|| rules.assess(record.tool_name(), record.arguments()));
-        let request = self.at_position(record, principal, &|_| true, |context| {
-            let request = gate::request(record, context, rules, &risk);
-            serde_json::to_value(request).and_then(serde_json::from_value::<Request<'static>>)
+        let recorded = decision.and_then(Decision::risk_level);
+        let risk = recorded.unwrap_or_else(|| {
+            let tool = self.specification_of(record);
+            let found = |tool| ToolRisk::of_specification(tool).with_arguments(record.arguments());
+            tool.map_or(RiskLevel::Irreversible, |tool| found(tool).level)
         });
-        let mut request = request.map_err(|_| FoldError::UnknownCall(call.clone()))?;
-        if let Some(environment) = decision.and_then(Decision::environment) {
-            request.environment = environment.to_owned().into();
-        }
-        Ok(request)
+        let environment = decision.and_then(Decision::environment);
+        let environment = environment.unwrap_or(DEFAULT_ENVIRONMENT);
+        Ok(self.at_position(record, principal, &|_| true, |context| {
+            gate::request(record, context, environment, risk).into_owned()
+        }))
     }
 
     /// Leave to run a call whose start has been applied: each gets one.

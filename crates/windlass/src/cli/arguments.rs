@@ -1,5 +1,9 @@
 //! What can be typed. Meaning is given to it in the commands' own files.
 
+mod approvals;
+mod holds;
+mod policy;
+mod runs;
 mod tools;
 
 use std::path::PathBuf;
@@ -9,6 +13,12 @@ use serde::{Deserialize, Serialize};
 use windlass_core::run::Settings;
 use windlass_model::Dialect;
 
+pub(crate) use approvals::{
+    Always, Approvals, ApprovalsCommand, Approve, OneQuestion, Reject, Respond,
+};
+pub(crate) use holds::{Holds, HoldsCommand, OneHold};
+pub(crate) use policy::{Policy, PolicyCheck, PolicyCommand, PolicyExplain, PolicyReplay};
+pub(crate) use runs::{OneRun, RunsList};
 pub(crate) use tools::{
     Argument, OneTool, Tools, ToolsCall, ToolsCommand, ToolsDescribe, ToolsList,
 };
@@ -50,10 +60,16 @@ pub(crate) enum Command {
     Run(RunTask),
     /// Talk with an agent, line by line.
     Chat(Chat),
-    /// Go on with runs that were stopped.
+    /// See where runs stand, cancel them, and go on with those that were stopped.
     Runs(Runs),
     /// See how runs came about.
     Trace(Trace),
+    /// Decide about what agents want to do.
+    Approvals(Approvals),
+    /// Undo calls that are held for a while before they run, or let them go.
+    Holds(Holds),
+    /// Check policies, and see what they decide and why.
+    Policy(Policy),
     /// See the tools of libraries, and call one by hand.
     Tools(Tools),
     /// List the models that can be asked from here.
@@ -297,6 +313,15 @@ pub(crate) struct Runs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
+    /// List runs, the newest first, with where each stands.
+    #[command(after_help = runs::LIST_HELP)]
+    List(RunsList),
+    /// Say where a run stands and what it waits for.
+    #[command(after_help = runs::SHOW_HELP)]
+    Show(OneRun),
+    /// Stop a run for good.
+    #[command(after_help = runs::CANCEL_HELP)]
+    Cancel(OneRun),
     /// Go on with a run where it stopped, whether it was interrupted or its process died.
     #[command(after_help = EXIT_CODES)]
     Resume {

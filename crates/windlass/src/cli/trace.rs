@@ -11,8 +11,8 @@ use windlass_store::{RunFilter, Store};
 
 use super::Outcome;
 use super::arguments::{Trace, TraceCommand};
-use super::data;
 use super::terminal::{put, say};
+use super::{data, runs};
 
 pub(super) fn run(command: &Trace) -> anyhow::Result<Outcome> {
     let stored = data::open(command.data.as_deref())?;
@@ -51,30 +51,22 @@ fn list(store: &Store, limit: u32, as_json: bool) -> anyhow::Result<()> {
     };
     for run in store.runs(&filter)? {
         if as_json {
-            let told = json!({
-                "run": run.run, "agent": run.agent, "task": run.task, "started_at": run.started_at,
-                "ended_at": run.ended_at, "end": run.end, "events": run.events,
-            });
-            put(&format!("{told}\n"))?;
-        } else {
-            let end = run
-                .end
-                .map_or_else(|| "open".to_owned(), |end| word(&json!(end)));
-            let task = run.task.unwrap_or_default();
-            let task: String = task.split_whitespace().collect::<Vec<_>>().join(" ");
-            let task: String = task.chars().take(60).collect();
-            say(&format!(
-                "{}  {}  {end}  {}  {task}",
-                run.run, run.started_at, run.agent
-            ))?;
+            put(&format!("{}\n", runs::as_object(&run)))?;
+            continue;
         }
+        let end = run
+            .end
+            .as_ref()
+            .map_or_else(|| "open".to_owned(), runs::end_word);
+        say(&format!(
+            "{}  {}  {end}  {}  {}",
+            run.run,
+            run.started_at,
+            run.agent,
+            runs::task_line(&run)
+        ))?;
     }
     Ok(())
-}
-
-/// The word of a tagged value.
-fn word(value: &Value) -> String {
-    value["end"].as_str().unwrap_or_default().to_owned()
 }
 
 fn as_json(run: &Run) -> Value {
@@ -135,7 +127,7 @@ pub(super) fn drawn(run: &Run) -> String {
         response.answer
     );
     if let Some(end) = run.end() {
-        let _ = writeln!(text, "end: {}", word(&json!(end)));
+        let _ = writeln!(text, "end: {}", runs::end_word(end));
     }
     text
 }

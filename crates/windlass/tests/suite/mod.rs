@@ -1,3 +1,5 @@
+mod approvals;
+mod approving;
 mod bad_input;
 mod batches;
 mod chat;
@@ -5,7 +7,11 @@ mod commands;
 mod completions;
 mod documentation;
 mod examples;
+mod holds;
+mod policy;
 mod program;
+mod run_list;
 mod runs;
+mod seeded;
 mod session;
 mod tools;

@@ -1,0 +1,70 @@
+//! Points in time as people read them: how long ago, how long until.
+
+use windlass_spec::Timestamp;
+
+const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+
+/// How long a time is, in its two largest units.
+pub(super) fn length(microseconds: u64) -> String {
+    let seconds = microseconds / 1_000_000;
+    let Some(largest) = UNITS.iter().position(|(unit, _)| seconds >= *unit) else {
+        return "less than 1 s".to_owned();
+    };
+    let mut rest = seconds;
+    let mut parts = Vec::new();
+    for (unit, name) in UNITS.iter().skip(largest).take(2) {
+        if rest >= *unit {
+            parts.push(format!("{} {name}", rest / unit));
+            rest %= unit;
+        }
+    }
+    parts.join(" ")
+}
+
+/// How long ago something was. What is still to come can only be told from a clock that was set back.
+pub(super) fn ago(at: Timestamp, now: Timestamp) -> String {
+    match at > now {
+        true => format!("{} after now", length(at.microseconds_since(now))),
+        false => format!("{} ago", length(now.microseconds_since(at))),
+    }
+}
+
+/// How long there is until a point in time; nothing if it has passed.
+pub(super) fn left(until: Timestamp, now: Timestamp) -> Option<String> {
+    (until > now).then(|| length(until.microseconds_since(now)))
+}
+
+/// The same in seconds, for programs.
+pub(super) fn seconds_left(until: Timestamp, now: Timestamp) -> f64 {
+    (until.microseconds_since(now) / 1_000) as f64 / 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_spec::Timestamp;
+
+    use super::{ago, left, length};
+
+    #[test]
+    fn a_length_has_its_two_largest_units() {
+        let told = [0, 1, 61, 3_600, 86_399, 90_061].map(|seconds| length(seconds * 1_000_000));
+        let expected = [
+            "less than 1 s",
+            "1 s",
+            "1 min 1 s",
+            "1 h",
+            "23 h 59 min",
+            "1 d 1 h",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_is_past_is_told_from_what_is_to_come() {
+        let at = |second: i64| Timestamp::from_microseconds(second * 1_000_000);
+        assert_eq!(ago(at(0), at(60)), "1 min ago");
+        assert_eq!(ago(at(60), at(0)), "1 min after now");
+        assert_eq!(left(at(60), at(0)).as_deref(), Some("1 min"));
+        assert_eq!(left(at(60), at(60)), None);
+    }
+}
