@@ -5,11 +5,13 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use serde_json::json;
+use windlass_core::approval::{Identity, Principal};
+use windlass_core::gate::{Decision, Governance, Rules};
 use windlass_core::model::{
     FINISH, ModelAnswer, RequestedArguments, RequestedCall, Usage as ModelUsage,
 };
 use windlass_core::run::{CallEnd, Event, Next, Run};
-use windlass_spec::{Agent, RunId, Timestamp};
+use windlass_spec::{Agent, CallId, NonEmptyText, RunId, Timestamp};
 
 use crate::windlass_runs::{agent, started};
 

@@ -10,10 +10,12 @@ use windlass_core::approval::{
 };
 use windlass_spec::{CallId, RunId, Timestamp};
 
+use crate::crash::Points;
 use crate::error::Error;
 use crate::mailbox::{self, NewMail};
 use crate::redact::Redactor;
 use crate::store::Store;
+use crate::writer::Work;
 
 /// Fields of an approval that are not searched for secrets: what Windlass made up itself.
 const STRUCTURE: [&str; 9] = [
@@ -118,7 +120,7 @@ impl Store {
         self.sweep(now)?;
         let decision = self.redacted_decision(decision)?;
         let (call, digest, by) = (call.clone(), digest.copied(), by.clone());
-        self.transact(move |connection| {
+        self.transact("decide", move |connection| {
             let mut stored = latest(connection, &call)?;
             if stored.approval.request().principal.tenant != by.tenant {
                 return Err(Error::NoSuchApproval(call.clone()));
@@ -150,7 +152,7 @@ impl Store {
         if !is_overdue {
             return Ok(Vec::new());
         }
-        self.transact(move |connection| {
+        self.transact("expire", move |connection| {
             let query = format!("{SELECT} WHERE {overdue} ORDER BY expires_at, run, call");
             let mut select = connection.prepare_cached(&query)?;
             let mut expired = Vec::new();
@@ -165,19 +167,21 @@ impl Store {
         })
     }
 
-    /// Does something in one transaction and waits for the disk.
+    /// Does `what` in one transaction and waits for the disk.
     pub(crate) fn transact<T: Send + 'static>(
         &self,
+        what: &'static str,
         mut work: impl FnMut(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         // The thread that writes answers with a number; everything else comes by this way.
         let result = Arc::new(Mutex::new(None));
         let result_there = Arc::clone(&result);
-        self.writer.wait_for(Box::new(move |connection| {
-            let value = work(connection)?;
-            *result_there.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
-            Ok(0)
-        }))?;
+        self.writer
+            .wait_for(Work::new(Points::of(what), move |connection| {
+                let value = work(connection)?;
+                *result_there.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+                Ok(0)
+            }))?;
         let value = result.lock().unwrap_or_else(PoisonError::into_inner).take();
         value.ok_or(Error::Closed)
     }

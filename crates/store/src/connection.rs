@@ -11,8 +11,9 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::error::Error;
 use crate::schema;
+use crate::store::Options;
 
-/// How long a connection waits for another process that writes.
+/// How long a connection waits for another process that writes, unless something else is said.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How much of the write-ahead log is kept on disk when it is empty again.
@@ -22,7 +23,7 @@ const LOG_SIZE_LIMIT: i64 = 16 * 1024 * 1024;
 pub(crate) fn open_writer(
     path: &Path,
     locks: &Path,
-    max_bytes: Option<u64>,
+    options: &Options,
 ) -> Result<Connection, Error> {
     make_directory(path.parent().unwrap_or(Path::new(".")))?;
     make_directory(locks)?;
@@ -35,7 +36,10 @@ pub(crate) fn open_writer(
     drop(open_private(path)?);
     let mut connection = connect_writer(path)?;
     schema::migrate(&mut connection, path)?;
-    if let Some(bytes) = max_bytes {
+    if let Some(timeout) = options.lock_timeout {
+        connection.busy_timeout(timeout)?;
+    }
+    if let Some(bytes) = options.max_bytes {
         let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
         let pages = i64::try_from(bytes).unwrap_or(i64::MAX) / page.max(1);
         connection.pragma_update_and_check(None, "max_page_count", pages.max(1), |_| Ok(()))?;
@@ -59,6 +63,41 @@ pub(crate) fn connect_writer(path: &Path) -> Result<Connection, Error> {
     // Otherwise statements are planned anew for every value they are given.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
+}
+
+/// Which file was opened under a path. A file that is removed or replaced can still be written to by
+/// who has it open, and what is written is lost; so whoever writes looks first.
+pub(crate) struct Place {
+    path: PathBuf,
+    #[cfg(unix)]
+    identity: (u64, u64),
+}
+
+impl Place {
+    pub(crate) fn of(path: &Path) -> Result<Self, Error> {
+        Ok(Self {
+            path: path.to_owned(),
+            #[cfg(unix)]
+            identity: identity(path).map_err(|error| Error::file("find", path, error))?,
+        })
+    }
+
+    /// # Errors
+    /// If the file is not there any more.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        #[cfg(unix)]
+        if identity(&self.path).ok() != Some(self.identity) {
+            return Err(Error::Gone(self.path.clone()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(unix)]
+fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let file = std::fs::metadata(path)?;
+    Ok((file.dev(), file.ino()))
 }
 
 /// Connections that only read, opened as needed and used again.
@@ -138,7 +177,8 @@ mod tests {
     fn a_writer_writes_ahead_in_full_and_minds_references() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("windlass.db");
-        let writer = open_writer(&path, &directory.path().join("locks"), None).unwrap();
+        let writer =
+            open_writer(&path, &directory.path().join("locks"), &Options::default()).unwrap();
         let pragma = |name: &str| -> rusqlite::types::Value {
             writer
                 .pragma_query_value(None, name, |row| row.get(0))

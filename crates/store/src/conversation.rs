@@ -6,8 +6,10 @@ use serde::de::DeserializeOwned;
 use windlass_core::model::ChatMessage;
 use windlass_spec::{RunId, Timestamp};
 
+use crate::crash::Points;
 use crate::error::Error;
 use crate::store::Store;
+use crate::writer::Work;
 
 /// A conversation as it is kept.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,16 +49,17 @@ impl Store {
             updated_at,
             ..
         } = conversation.clone();
-        self.writer.wait_for(Box::new(move |connection| {
-            let mut insert = connection.prepare_cached(
-                "INSERT OR REPLACE INTO conversations
+        self.writer
+            .wait_for(Work::new(Points::of("save"), move |connection| {
+                let mut insert = connection.prepare_cached(
+                    "INSERT OR REPLACE INTO conversations
                      (conversation, tenant, principal, agent, runs, messages, updated_at)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?;
-            let at = updated_at.as_microseconds();
-            insert.execute(params![id, tenant, principal, agent, runs, messages, at])?;
-            Ok(0)
-        }))?;
+                )?;
+                let at = updated_at.as_microseconds();
+                insert.execute(params![id, tenant, principal, agent, runs, messages, at])?;
+                Ok(0)
+            }))?;
         Ok(())
     }
 

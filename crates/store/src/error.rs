@@ -50,6 +50,12 @@ pub enum Error {
          hint: make room, or remove old traces with `windlass trace purge`, then resume the run"
     )]
     DiskFull,
+    /// The file was removed or replaced while it was open.
+    #[error(
+        "the journal `{0}` was removed or replaced while it was open; nothing more is stored\n\
+         hint: put it back, or start again with what is there now"
+    )]
+    Gone(PathBuf),
     /// Another process writes for too long.
     #[error(
         "the journal is locked by another process\n\

@@ -95,7 +95,7 @@ impl Store {
         change: fn(&mut Hold, &Identity, Timestamp) -> Result<(), HoldError>,
     ) -> Result<Hold, Error> {
         let (call, by) = (call.clone(), by.clone());
-        self.transact(move |connection| {
+        self.transact(kind, move |connection| {
             let mut hold = find(connection, &call)?;
             change(&mut hold, &by, now).map_err(|error| refused(&call, error))?;
             update(connection, &hold)?;

@@ -7,6 +7,7 @@ use windlass_core::run::{Event, RunEnd};
 use windlass_spec::RunId;
 
 use crate::connection::Readers;
+use crate::crash::Points;
 use crate::error::Error;
 use crate::lease::RunLease;
 use crate::mailbox;
@@ -141,8 +142,9 @@ impl RunJournal {
         let payload = event.payload().to_owned();
         let at = event.event().at().as_microseconds();
         let (run, epoch) = (self.lease.run().clone(), self.lease.epoch());
-        move |seq| -> Work {
-            Box::new(move |connection| {
+        let points = Points::of_event(&payload);
+        move |seq| {
+            Work::new(points, move |connection| {
                 let row = Row {
                     run: &run,
                     epoch,
@@ -167,10 +169,13 @@ impl RunJournal {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         self.health.check()?;
         let seq = *next;
-        let mut insertion = self.event_work(event)(seq);
+        let Work {
+            points,
+            change: mut insertion,
+        } = self.event_work(event)(seq);
         let refusal = Arc::new(Mutex::new(None));
         let told = Arc::clone(&refusal);
-        let work: Work = Box::new(move |connection| {
+        let work = Work::new(points, move |connection| {
             // The event first: an owner who lost the run is told so and nothing else. The savepoint
             // is what takes it back when only the rest is refused.
             connection.execute_batch("SAVEPOINT beside")?;
@@ -204,7 +209,8 @@ impl RunJournal {
     /// # Errors
     /// If something of it could not be stored.
     pub fn sync(&self) -> Result<(), Error> {
-        let pending = self.writer.send(Box::new(|_| Ok(0)), Some(&self.health))?;
+        let nothing = Work::new(Points::none(), |_| Ok(0));
+        let pending = self.writer.send(nothing, Some(&self.health))?;
         pending.wait().map(drop)
     }
 
@@ -215,11 +221,7 @@ impl RunJournal {
     /// If it could not be stored.
     pub fn end(&self, end: &RunEnd) -> Result<(), Error> {
         let work = self.end_work(end)?;
-        self.writer.send(work, Some(&self.health))?.wait()?;
-        if is_final(end) {
-            self.lease.remove_file();
-        }
-        Ok(())
+        self.writer.send(work, Some(&self.health))?.wait().map(drop)
     }
 
     /// Notes that the run ended, as [`RunJournal::end`] does, without waiting: `done` is told when it
@@ -233,13 +235,7 @@ impl RunJournal {
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) -> Result<(), Error> {
         let work = self.end_work(end)?;
-        let file = is_final(end).then(|| self.lease.file());
-        let done: Done = Box::new(|answer| {
-            if let (Ok(_), Some(file)) = (&answer, file) {
-                file.remove();
-            }
-            done(answer.map(drop));
-        });
+        let done: Done = Box::new(|answer| done(answer.map(drop)));
         self.writer.send_then(work, &self.health, done)
     }
 
@@ -247,7 +243,7 @@ impl RunJournal {
         let text = self.redactor.json(end, &["end"])?;
         let state = if is_final(end) { "ended" } else { "waiting" };
         let (run, epoch) = (self.lease.run().clone(), self.lease.epoch());
-        Ok(Box::new(move |connection| {
+        Ok(Work::new(Points::of("end"), move |connection| {
             let mut update = connection.prepare_cached(
                 r#"UPDATE runs SET "end" = ?1, state = ?2,
                        ended_at = max(started_at, (SELECT max(at) FROM events WHERE run = ?3))
@@ -338,7 +334,7 @@ pub(crate) fn insert(connection: &Connection, row: &Row<'_>) -> Result<(), Error
 }
 
 /// The word for what happened. An event is written with that word first.
-fn kind(payload: &str) -> Result<&str, Error> {
+pub(crate) fn kind(payload: &str) -> Result<&str, Error> {
     payload
         .strip_prefix(r#"{"event":""#)
         .and_then(|rest| rest.split('"').next())

@@ -17,7 +17,7 @@ pub struct RunLease {
     epoch: i64,
     path: PathBuf,
     /// Closing it releases the lock.
-    _lock: File,
+    lock: File,
 }
 
 impl RunLease {
@@ -25,16 +25,23 @@ impl RunLease {
     pub(crate) fn take(locks: &Path, run: &RunId, epoch: i64) -> Result<Self, Error> {
         // Ids may hold colons, which not every file system takes.
         let path = locks.join(format!("run-{}.lock", run.as_str().replace(':', "%3A")));
-        let lock = open_private(&path)?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self {
-                run: run.clone(),
-                epoch,
-                path,
-                _lock: lock,
-            }),
-            Err(TryLockError::WouldBlock) => Err(Error::OwnedElsewhere(run.clone())),
-            Err(TryLockError::Error(error)) => Err(Error::file("lock", &path, error)),
+        loop {
+            let lock = open_private(&path)?;
+            match lock.try_lock() {
+                // Its last owner may have removed the file after we opened it. Then the lock is of no
+                // use: the next one makes the file anew and locks that.
+                Ok(()) if !is_at(&lock, &path) => {}
+                Ok(()) => {
+                    return Ok(Self {
+                        run: run.clone(),
+                        epoch,
+                        path,
+                        lock,
+                    });
+                }
+                Err(TryLockError::WouldBlock) => return Err(Error::OwnedElsewhere(run.clone())),
+                Err(TryLockError::Error(error)) => return Err(Error::file("lock", &path, error)),
+            }
         }
     }
 
@@ -53,24 +60,33 @@ impl RunLease {
     pub(crate) fn set_epoch(&mut self, epoch: i64) {
         self.epoch = epoch;
     }
+}
 
-    /// Removes the lock file. Only for runs that can have no further owner: otherwise one who opened
-    /// the file before and one who makes it anew would both get a lock.
-    pub(crate) fn remove_file(&self) {
-        self.file().remove();
-    }
-
-    /// The lock file, to be removed later, under the same condition.
-    pub(crate) fn file(&self) -> LockFile {
-        LockFile(self.path.clone())
+impl Drop for RunLease {
+    /// A run without an owner has no lock file, so that one that waits costs nothing but its rows. The
+    /// file goes before the lock does: only an owner may remove it.
+    fn drop(&mut self) {
+        if cfg!(unix) && is_at(&self.lock, &self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
-/// The lock file of a run.
-pub(crate) struct LockFile(PathBuf);
-
-impl LockFile {
-    pub(crate) fn remove(self) {
-        let _ = std::fs::remove_file(self.0);
+/// Whether an open file is the one that a path leads to now.
+fn is_at(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let identity = |found: std::fs::Metadata| (found.dev(), found.ino());
+        match (file.metadata(), std::fs::metadata(path)) {
+            (Ok(file), Ok(found)) => identity(file) == identity(found),
+            _ => false,
+        }
+    }
+    #[cfg(not(unix))]
+    {
+        // Nobody removes a lock file there.
+        let _ = (file, path);
+        true
     }
 }

@@ -4,13 +4,14 @@
 //! holds the [`RunJournal`] and alone appends. Everybody may read, and everybody may decide, undo or
 //! cancel: that changes a row of its own and leaves a mail for the owner. What an event means is
 //! decided in `windlass-core`; here it is kept, in order, without the secrets. Nothing here knows the
-//! time of day or the environment. Everything blocks, and asynchronous callers move it to a thread
+//! time of day or, but for the [crash points](crash) of debug builds, the environment. Everything blocks, and asynchronous callers move it to a thread
 //! that may wait; what they do most often they can also do without waiting, and be told when it is
 //! done.
 
 mod approval;
 mod connection;
 mod conversation;
+pub mod crash;
 mod error;
 mod hold;
 mod journal;

@@ -238,7 +238,7 @@ impl Store {
     /// If there is no such run, also for other tenants, or it has ended.
     pub fn request_cancel(&self, run: &RunId, by: &Identity, now: Timestamp) -> Result<(), Error> {
         let (run, by) = (run.clone(), by.clone());
-        self.transact(move |connection| {
+        self.transact("cancel", move |connection| {
             let tenant: Option<String> = connection
                 .prepare_cached("SELECT tenant FROM runs WHERE run = ?1")?
                 .query_row([run.as_str()], |row| row.get(0))

@@ -1,7 +1,7 @@
 //! Retention: what was said and done in runs that ended long ago is removed. What stays tells that
-//! the run took place, what was decided about its calls and which of them ran.
+//! the run took place, what was decided about its calls and which of them ran. Questions to people,
+//! their answers, holds, mail and standing approvals are in tables that a purge does not touch.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::params;
@@ -9,11 +9,15 @@ use windlass_spec::{CallState, RunId, Timestamp};
 
 use crate::connection;
 use crate::error::Error;
-use crate::read::{count, run_id};
+use crate::read::{count, run_id, standing};
 use crate::store::Store;
 
 /// How long events are kept after their run ended.
 pub const DEFAULT_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// The kinds of events that are removed. All others stay, also those that this version does not know:
+/// they may be decisions.
+const REMOVED: &str = "'started', 'model_answered', 'model_failed', 'call_ended', 'time_passed'";
 
 /// What a purge did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,6 +53,12 @@ pub struct Kept {
 pub enum KeptBecause {
     /// Nobody knows whether one of its calls had its effect.
     UnknownCall,
+    /// A person is asked about one of its calls, and the question was never settled.
+    PendingApproval,
+    /// One of its calls is held, and was neither started nor undone.
+    OpenHold,
+    /// It works for a call of another run, which is not over and may need it.
+    ParentNotOver(RunId),
     /// Its journal cannot be read, so nobody knows what is in it.
     Unreadable(String),
 }
@@ -56,7 +66,8 @@ pub enum KeptBecause {
 impl Store {
     /// Removes what runs that ended more than `older_than` before `now` said and did. Their rows stay,
     /// with a count of what is gone, and so do the decisions about their calls. A run that has not
-    /// ended, waits for a person, or has a call whose outcome is unknown stays whole.
+    /// ended, waits for a person, has a call whose outcome is unknown, a pending question or an open
+    /// hold, or works for a run that is not over, stays whole.
     ///
     /// # Errors
     /// If the database fails. What was removed before is removed.
@@ -97,38 +108,46 @@ impl Store {
         let is_unknown = folded
             .calls()
             .any(|call| matches!(call.state(), CallState::Unknown | CallState::Running));
-        Ok(is_unknown.then_some(KeptBecause::UnknownCall))
+        if is_unknown {
+            return Ok(Some(KeptBecause::UnknownCall));
+        }
+        self.readers.read(|connection| {
+            // Ending a run settles these. If they are there all the same, somebody waits for an answer.
+            let exists = |query| connection.prepare_cached(query)?.exists([run.as_str()]);
+            if exists("SELECT 1 FROM approvals WHERE run = ?1 AND status = 'pending'")? {
+                return Ok(Some(KeptBecause::PendingApproval));
+            }
+            if exists("SELECT 1 FROM holds WHERE run = ?1 AND status IN ('held', 'released')")? {
+                return Ok(Some(KeptBecause::OpenHold));
+            }
+            let Some(parent) = folded.parent().map(|call| &call.run) else {
+                return Ok(None);
+            };
+            let is_over = standing(connection, parent)?.is_none_or(|state| state == "ended");
+            Ok((!is_over).then(|| KeptBecause::ParentNotOver(parent.clone())))
+        })
     }
 
     fn remove_events(&self, run: RunId, now: Timestamp) -> Result<PurgedRun, Error> {
-        // The thread that writes answers with one number, the size; the other comes by this way.
-        let removed = Arc::new(Mutex::new(0_i64));
-        let (id, removed_there) = (run.clone(), Arc::clone(&removed));
-        let bytes = self.writer.wait_for(Box::new(move |connection| {
+        self.transact("purge", move |connection| {
+            let removed = format!("FROM events WHERE run = ?1 AND kind IN ({REMOVED})");
             let bytes: i64 = connection.query_row(
-                "SELECT coalesce(sum(octet_length(payload)), 0) FROM events
-                 WHERE run = ?1 AND kind NOT IN ('decided', 'call_started')",
-                [id.as_str()],
+                &format!("SELECT coalesce(sum(octet_length(payload)), 0) {removed}"),
+                [run.as_str()],
                 |row| row.get(0),
             )?;
-            let events = connection.execute(
-                "DELETE FROM events WHERE run = ?1 AND kind NOT IN ('decided', 'call_started')",
-                [id.as_str()],
-            )?;
+            let events = connection.execute(&format!("DELETE {removed}"), [run.as_str()])?;
             let events = i64::try_from(events).unwrap_or(i64::MAX);
             connection.execute(
                 "UPDATE runs SET task = NULL, purged_at = ?2, purged_events = ?3, purged_bytes = ?4
                  WHERE run = ?1",
-                params![id.as_str(), now.as_microseconds(), events, bytes],
+                params![run.as_str(), now.as_microseconds(), events, bytes],
             )?;
-            *removed_there.lock().unwrap_or_else(PoisonError::into_inner) = events;
-            Ok(bytes)
-        }))?;
-        let events = *removed.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(PurgedRun {
-            run,
-            events: count(events),
-            bytes: count(bytes),
+            Ok(PurgedRun {
+                run: run.clone(),
+                events: count(events),
+                bytes: count(bytes),
+            })
         })
     }
 
@@ -142,5 +161,60 @@ impl Store {
         drop(rows);
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By their names, because this version need not know them all.
+    #[test]
+    fn only_what_was_said_and_returned_is_removed() {
+        let said = [
+            "started",
+            "model_answered",
+            "model_failed",
+            "call_ended",
+            "time_passed",
+        ];
+        let decisions = [
+            "decided",
+            "asked",
+            "settled",
+            "held",
+            "released",
+            "undone",
+            "cancelled",
+            "call_started",
+            "not_thought_of_yet",
+        ];
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path().join("windlass.db")).unwrap();
+        let connection = connection::connect_writer(store.path()).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO runs (run, tenant, principal, agent, started_at)
+                 VALUES ('r1', 'acme', 'ada', 'helper', 0)",
+            )
+            .unwrap();
+        for (kind, seq) in said.iter().chain(&decisions).zip(1..) {
+            let payload = format!(r#"{{"event":"{kind}","message":"They said so."}}"#);
+            connection
+                .execute(
+                    "INSERT INTO events VALUES ('r1', ?1, ?2, 0, ?3, 'acme', 'ada')",
+                    (seq, kind, payload),
+                )
+                .unwrap();
+        }
+        let now = Timestamp::from_microseconds(0);
+        let purged = store.remove_events(RunId::new("r1").unwrap(), now).unwrap();
+        assert_eq!(purged.events, said.len() as u64);
+        let mut select = connection
+            .prepare("SELECT kind FROM events WHERE instr(payload, 'They said so.') ORDER BY seq")
+            .unwrap();
+        let left = select.query_map([], |row| row.get(0)).unwrap();
+        let left: Vec<String> = left.map(Result::unwrap).collect();
+        assert_eq!(left, decisions);
     }
 }

@@ -4,8 +4,10 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use windlass_core::approval::{Identity, Reach, Standing, StandingCall};
 use windlass_spec::{Timestamp, ToolName};
 
+use crate::crash::Points;
 use crate::error::Error;
 use crate::store::Store;
+use crate::writer::Work;
 
 /// Which standing approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,24 +64,26 @@ impl Store {
     /// If it could not be stored.
     pub fn grant_standing(&self, standing: &Standing) -> Result<StandingId, Error> {
         let (standing, body) = (standing.clone(), written(standing)?);
-        let id = self.writer.wait_for(Box::new(move |connection| {
-            let mut insert = connection.prepare_cached(
-                "INSERT INTO standing_approvals
+        let id = self
+            .writer
+            .wait_for(Work::new(Points::of("grant"), move |connection| {
+                let mut insert = connection.prepare_cached(
+                    "INSERT INTO standing_approvals
                      (tenant, principal, tool, granted_at, revoked_at, body)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )?;
-            insert.execute(params![
-                standing.principal().tenant.as_str(),
-                standing.principal().principal.as_str(),
-                standing.tool_name().as_str(),
-                standing.granted_at().as_microseconds(),
-                standing
-                    .revoked()
-                    .map(|revoked| revoked.at.as_microseconds()),
-                body
-            ])?;
-            Ok(connection.last_insert_rowid())
-        }))?;
+                )?;
+                insert.execute(params![
+                    standing.principal().tenant.as_str(),
+                    standing.principal().principal.as_str(),
+                    standing.tool_name().as_str(),
+                    standing.granted_at().as_microseconds(),
+                    standing
+                        .revoked()
+                        .map(|revoked| revoked.at.as_microseconds()),
+                    body
+                ])?;
+                Ok(connection.last_insert_rowid())
+            }))?;
         Ok(StandingId(id))
     }
 
@@ -137,7 +141,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Standing, Error> {
         let by = by.clone();
-        self.transact(move |connection| {
+        self.transact("revoke", move |connection| {
             let mut standing = find(connection, id)?;
             if standing.principal().tenant != by.tenant {
                 return Err(Error::NoSuchStanding(id.0));

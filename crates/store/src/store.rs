@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::{OptionalExtension, params};
 use windlass_core::run::Event;
 use windlass_spec::{RunId, Timestamp};
 
-use crate::connection::{self, Readers};
+use crate::connection::{self, Place, Readers};
+use crate::crash::Points;
 use crate::error::Error;
 use crate::journal::{Durability, Row, RunJournal, insert};
 use crate::lease::RunLease;
@@ -25,6 +27,8 @@ pub struct Options {
     pub redactor: Redactor,
     /// How large the database may become. What does not fit is refused as on a full disk.
     pub max_bytes: Option<u64>,
+    /// How long to wait for another process that writes; 15 seconds if nothing is said.
+    pub lock_timeout: Option<Duration>,
     /// The time now. If it is said, questions that nobody decided in time expire at once.
     pub now: Option<Timestamp>,
 }
@@ -75,8 +79,8 @@ impl Store {
         let path = std::path::absolute(path.as_ref())
             .map_err(|error| Error::file("find", path.as_ref(), error))?;
         let locks = path.parent().unwrap_or(&path).join("locks");
-        let connection = connection::open_writer(&path, &locks, options.max_bytes)?;
-        let writer = Writer::start(connection)
+        let connection = connection::open_writer(&path, &locks, &options)?;
+        let writer = Writer::start(connection, Place::of(&path)?)
             .map_err(|error| Error::file("start the thread that writes", &path, error))?;
         let store = Self {
             readers: Arc::new(Readers::new(path.clone())),
@@ -167,7 +171,7 @@ impl Store {
         let excerpt: String = task.description.chars().take(TASK_EXCERPT).collect();
         let task_id = new.task_id.map(|id| self.redactor.text(&id));
         let (run, agent, at) = (run.clone(), agent.name().to_string(), at.as_microseconds());
-        let work: Work = Box::new(move |connection| {
+        let work = Work::new(Points::of("start"), move |connection| {
             let mut insert_run = connection.prepare_cached(
                 "INSERT INTO runs (run, tenant, principal, agent, task_id, task, started_at, epoch)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
@@ -215,21 +219,20 @@ impl Store {
         check()?;
         let mut lease = RunLease::take(&self.locks, run, 0)?;
         // The owner may have ended it while we waited for nothing but the lock.
-        if let Err(error) = check() {
-            lease.remove_file();
-            return Err(error);
-        }
+        check()?;
         let id = run.clone();
-        let epoch = self.writer.wait_for(Box::new(move |connection| {
-            let mut update = connection.prepare_cached(
+        let epoch =
+            self.writer
+                .wait_for(Work::new(Points::of("take_over"), move |connection| {
+                    let mut update = connection.prepare_cached(
                 r#"UPDATE runs SET epoch = epoch + 1, state = 'open', "end" = NULL, ended_at = NULL
                    WHERE run = ?1 AND state <> 'ended' RETURNING epoch"#,
             )?;
-            let epoch: Option<i64> = update
-                .query_row([id.as_str()], |row| row.get(0))
-                .optional()?;
-            epoch.ok_or_else(|| Error::Ended(id.clone()))
-        }))?;
+                    let epoch: Option<i64> = update
+                        .query_row([id.as_str()], |row| row.get(0))
+                        .optional()?;
+                    epoch.ok_or_else(|| Error::Ended(id.clone()))
+                }))?;
         lease.set_epoch(epoch);
         let last = self
             .readers

@@ -9,11 +9,31 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use windlass_spec::RunId;
 
+use crate::connection::Place;
+use crate::crash::Points;
 use crate::error::Error;
 use crate::queue::Queue;
 
-/// Something to do inside a transaction. It may be done a second time if the first was rolled back.
-pub(crate) type Work = Box<dyn FnMut(&Connection) -> Result<i64, Error> + Send>;
+/// What is done inside a transaction. It may be done a second time if the first was rolled back.
+pub(crate) type Change = Box<dyn FnMut(&Connection) -> Answer + Send>;
+
+/// Something to write, between the points at which a test may have the process die.
+pub(crate) struct Work {
+    pub(crate) points: Points,
+    pub(crate) change: Change,
+}
+
+impl Work {
+    pub(crate) fn new(
+        points: Points,
+        change: impl FnMut(&Connection) -> Answer + Send + 'static,
+    ) -> Self {
+        Self {
+            points,
+            change: Box::new(change),
+        }
+    }
+}
 
 pub(crate) type Answer = Result<i64, Error>;
 
@@ -67,10 +87,13 @@ impl Request {
         if let Some(health) = &self.health {
             health.check()?;
         }
-        (self.work)(connection)
+        (self.work.change)(connection)
     }
 
     fn answer(self, answer: Answer) {
+        if answer.is_ok() {
+            self.work.points.after();
+        }
         if let (Some(health), Err(error)) = (&self.health, &answer)
             && health.check().is_ok()
         {
@@ -93,14 +116,14 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn start(connection: Connection) -> Result<Self, std::io::Error> {
+    pub(crate) fn start(connection: Connection, place: Place) -> Result<Self, std::io::Error> {
         let requests = Arc::new(Queue::new());
         let end = TakerEnd(Arc::clone(&requests));
         let thread = std::thread::Builder::new()
             .name("windlass-store".to_owned())
             .spawn(move || {
                 while let Some(batch) = end.0.take() {
-                    commit(&connection, batch);
+                    commit(&connection, &place, batch);
                 }
             })?;
         Ok(Self {
@@ -155,6 +178,7 @@ impl Writer {
     }
 
     fn submit(&self, request: Request) -> Result<(), Error> {
+        request.work.points.before();
         if let Some(health) = &request.health {
             health.outstanding.fetch_add(1, Ordering::Relaxed);
         }
@@ -195,20 +219,18 @@ impl Drop for TakerEnd {
 
 /// Does all requests in one transaction. If one of them fails, each gets its own, so that it fails
 /// alone: a full disk that has no room for a large event may have room for a small one.
-fn commit(connection: &Connection, mut batch: Vec<Request>) {
-    match in_transaction(connection, &mut batch) {
+fn commit(connection: &Connection, place: &Place, mut batch: Vec<Request>) {
+    let answers = place
+        .check()
+        .and_then(|()| in_transaction(connection, &mut batch));
+    match answers {
         Ok(answers) => {
             for (request, answer) in batch.into_iter().zip(answers) {
                 request.answer(Ok(answer));
             }
         }
         // Waiting again for each of them would take minutes and most likely change nothing.
-        Err(Error::Busy) => {
-            for request in batch {
-                request.answer(Err(Error::Busy));
-            }
-        }
-        Err(error) if batch.len() == 1 => {
+        Err(error) if batch.len() == 1 || matches!(error, Error::Busy | Error::Gone(_)) => {
             for request in batch {
                 request.answer(Err(error.clone()));
             }

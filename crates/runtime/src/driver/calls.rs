@@ -12,7 +12,7 @@ use windlass_core::gate::Permit;
 use windlass_core::model::Usage;
 use windlass_core::run::{CallEnd, Event, Run, RunEnd, ToolQuestion};
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel};
-use windlass_store::Durability;
+use windlass_store::{Durability, crash_point};
 use windlass_tools::{BoundTool, DispatchOptions, Dispatched, dispatch};
 
 use super::waiting::{Goes, LOOK};
@@ -119,7 +119,10 @@ impl<'d> Drive<'d> {
                     cancel,
                     ..DispatchOptions::default()
                 };
-                let came = match dispatch(&tool, permit, options).await {
+                crash_point!("effect.before");
+                let dispatched = dispatch(&tool, permit, options).await;
+                crash_point!("effect.after");
+                let came = match dispatched {
                     Dispatched::Ended(end) => Came::Ended(Box::new(end.into())),
                     Dispatched::Asks(question) => Came::Asks(question),
                 };

@@ -171,8 +171,8 @@ fn a_sub_agent_is_offered_to_the_model_as_a_tool_that_takes_a_task() {
     };
     let run = Run::fold([&started]).unwrap();
     let tools = run.tools();
-    assert_eq!(tools.len(), 1);
-    assert_eq!(tools[0].name().as_str(), "greeter");
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name().as_str()).collect();
+    assert_eq!(names, ["greeter", "ask_human", "request_authorization"]);
     assert_eq!(tools[0].description(), "Greets one guest by name");
     assert_eq!(tools[0].schema()["required"], json!(["task"]));
 }

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_core::approval::{Approval, PersonDecision, Reach, Scope, Standing};
+use windlass_core::approval::{Approval, PersonDecision, Reach, Scope, Standing, canonical};
 use windlass_core::gate::Governance;
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_model::ScriptedModel;
 use windlass_runtime::{Asked, Crew, Driver, Patience, Stored, Worker, now};
-use windlass_spec::{CallState, NonEmptyText, RunId, ToolName};
+use windlass_spec::envelope::{Intervention, InterventionType};
+use windlass_spec::{CallState, NonEmptyText, RunId, ToolName, ToolResponse};
 use windlass_store::{ApprovalFilter, HoldFilter, RunFilter, RunState, Store};
 use windlass_tools::{BindingMode, Tool, ToolLibrary, bind};
 
@@ -66,7 +67,9 @@ impl Office {
                         if arguments["to"] == "Slow" {
                             tokio::time::sleep(Duration::from_secs(20)).await;
                         }
-                        done.lock().unwrap().push(format!("{own} {arguments}"));
+                        done.lock()
+                            .unwrap()
+                            .push(format!("{own} {}", canonical(&arguments)));
                         Ok(match own.as_str() {
                             "look" if arguments["what"] == "captcha" => captcha(),
                             "look" => json!({"found": arguments["what"]}),
@@ -130,13 +133,13 @@ impl Office {
 }
 
 fn captcha() -> Value {
-    json!({
-        "status": "human_required",
-        "action": "look",
-        "message": "Please solve the captcha.",
-        "data": {"intervention_type": "captcha", "provider": "example", "hil_required": true},
-        "timestamp": "2026-11-16T00:00:00Z"
-    })
+    let text = |text: &str| NonEmptyText::new(text).unwrap();
+    let work = Intervention::new(
+        InterventionType::Captcha,
+        text("example"),
+        text("Please solve the captcha."),
+    );
+    serde_json::to_value(ToolResponse::intervention(work, now())).unwrap()
 }
 
 fn pays() -> ScriptedModel {

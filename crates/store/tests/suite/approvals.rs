@@ -372,11 +372,15 @@ fn a_database_of_the_first_version_gets_the_new_tables_and_keeps_its_runs() {
     drop(old);
 
     let store = Store::open(&path).unwrap();
-    let version: i64 = Connection::open(&path)
-        .unwrap()
+    let connection = Connection::open(&path).unwrap();
+    let version: i64 = connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 2);
+    assert_eq!(version, 3);
+    let task: String = connection
+        .query_row("SELECT task FROM agent_executions", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(task, "Find it.");
     store.fold(&id("old")).unwrap();
     let journal = store.take_over(&id("old")).unwrap();
     asks(&journal, &approval(call("old", 0)));

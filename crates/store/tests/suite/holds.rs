@@ -11,7 +11,7 @@ use windlass_store::{
 use super::asking::{arguments, call, event, stranger, tool, who};
 use super::support::{at, id, open, passed, start};
 
-fn hold(run: &str, index: u32) -> Hold {
+pub(crate) fn hold(run: &str, index: u32) -> Hold {
     Hold::new(
         call(run, index),
         who("ada"),

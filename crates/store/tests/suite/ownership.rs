@@ -1,6 +1,9 @@
 //! One owner a run.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use rusqlite::Connection;
+use windlass_core::run::RunEnd;
 use windlass_store::{Durability, Error, Store};
 
 use super::support::{id, open, passed, start};
@@ -78,4 +81,48 @@ fn no_run_is_taken_over_that_does_not_exist() {
     let error = store.take_over(&id("r1")).unwrap_err();
     assert!(matches!(error, Error::NoSuchRun(_)), "{error}");
     assert!(!directory.path().join("locks/run-r1.lock").exists());
+}
+
+#[test]
+fn a_run_without_an_owner_has_no_lock_file() {
+    let (directory, store) = open();
+    let lock = directory.path().join("locks/run-r1.lock");
+    let (journal, _) = start(&store, "r1");
+    assert!(lock.exists());
+    journal.end(&RunEnd::WaitingForPerson).unwrap();
+    drop(journal);
+    assert!(!lock.exists());
+    let journal = store.take_over(&id("r1")).unwrap();
+    assert!(lock.exists());
+    journal.end(&RunEnd::Completed).unwrap();
+    drop(journal);
+    assert!(!lock.exists());
+}
+
+#[test]
+fn many_who_take_a_run_over_and_give_it_up_never_own_it_at_once() {
+    let (_directory, store) = open();
+    drop(start(&store, "r1"));
+    let owners = AtomicU32::new(0);
+    let taken = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let store = Store::open(store.path()).unwrap();
+                while taken.load(Ordering::SeqCst) < 60 {
+                    match store.take_over(&id("r1")) {
+                        Ok(journal) => {
+                            assert_eq!(owners.fetch_add(1, Ordering::SeqCst), 0);
+                            std::thread::yield_now();
+                            owners.fetch_sub(1, Ordering::SeqCst);
+                            taken.fetch_add(1, Ordering::SeqCst);
+                            drop(journal);
+                        }
+                        Err(Error::OwnedElsewhere(_)) => std::thread::yield_now(),
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            });
+        }
+    });
 }

@@ -2,9 +2,15 @@
 
 use std::time::Duration;
 
+use rusqlite::Connection;
+use windlass_core::approval::{PersonDecision, Reach, Scope, Standing};
 use windlass_core::run::{Event, RunEnd};
-use windlass_store::{DEFAULT_RETENTION, Durability, Error, KeptBecause, Store};
+use windlass_store::{
+    DEFAULT_RETENTION, Durability, Error, HoldFilter, Kept, KeptBecause, Purged, Store,
+};
 
+use super::asking::{approval, asks, call, event, now, tool, who};
+use super::holds::hold;
 use super::support::{
     at, contains, drive, file_bytes, id, new_run, open, start, started, success, unknown,
 };
@@ -100,8 +106,7 @@ fn a_run_with_a_call_nobody_knows_the_end_of_is_never_purged() {
 fn a_journal_that_cannot_be_read_is_kept() {
     let (_directory, store) = open();
     ended(&store, "r1", &RunEnd::Completed);
-    let elsewhere = rusqlite::Connection::open(store.path()).unwrap();
-    elsewhere
+    elsewhere(&store)
         .execute("UPDATE events SET payload = '{}' WHERE seq = 3", [])
         .unwrap();
     let purged = store.purge(Duration::ZERO, at(1000 * DAY)).unwrap();
@@ -110,4 +115,146 @@ fn a_journal_that_cannot_be_read_is_kept() {
         store.events(&id("r1")),
         Err(Error::Unreadable { .. })
     ));
+}
+
+fn purge_everything(store: &Store) -> Purged {
+    store.purge(Duration::ZERO, at(1000 * DAY)).unwrap()
+}
+
+/// All rows of a table.
+fn rows(store: &Store, table: &str) -> Vec<String> {
+    let connection = elsewhere(store);
+    let query = format!("SELECT * FROM {table} ORDER BY 1, 2, 3");
+    let mut select = connection.prepare(&query).unwrap();
+    let columns = select.column_count();
+    let rows = select.query_map([], |row| {
+        let values = (0..columns).map(|column| Ok(format!("{:?}", row.get_ref(column)?)));
+        values.collect::<rusqlite::Result<Vec<_>>>()
+    });
+    rows.unwrap().map(|row| row.unwrap().join("|")).collect()
+}
+
+#[test]
+fn a_purge_leaves_every_question_answer_hold_mail_and_standing_approval() {
+    let (_directory, store) = open();
+    let (journal, mut run) = start(&store, "r1");
+    drive(&journal, &mut run, 8, &success());
+    asks(&journal, &approval(call("r1", 0)));
+    asks(&journal, &approval(call("r1", 1)));
+    for index in [2, 3] {
+        let held = hold("r1", index);
+        journal.append_holding(&event(&journal, 1), &held).unwrap();
+    }
+    let by = who("bea");
+    let approve = PersonDecision::Approve;
+    store
+        .decide(&call("r1", 0), None, &by, approve, now())
+        .unwrap();
+    store.undo(&call("r1", 2), &by, at(2)).unwrap();
+    for mail in journal.mail().unwrap() {
+        journal.append_taking(&event(&journal, 9), mail.id).unwrap();
+    }
+    let until = Reach::Until { until: at(DAY) };
+    let standing = Standing::new(
+        who("ada"),
+        tool(),
+        Scope::Tool,
+        until,
+        by.principal.clone(),
+        at(1),
+    );
+    store.grant_standing(&standing.unwrap()).unwrap();
+    journal.end(&RunEnd::Completed).unwrap();
+
+    let tables = ["approvals", "holds", "mailbox", "standing_approvals"];
+    let before = tables.map(|table| rows(&store, table));
+    assert!(before.iter().all(|rows| !rows.is_empty()), "{before:?}");
+    assert_eq!(purge_everything(&store).removed.len(), 1);
+    assert_eq!(tables.map(|table| rows(&store, table)), before);
+    assert_eq!(store.holds(&HoldFilter::default()).unwrap().len(), 2);
+}
+
+fn elsewhere(store: &Store) -> Connection {
+    Connection::open(store.path()).unwrap()
+}
+
+fn kept(store: &Store) -> Vec<(String, KeptBecause)> {
+    let purged = purge_everything(store);
+    assert_eq!(purged.removed, []);
+    let kept = |kept: Kept| (kept.run.to_string(), kept.because);
+    purged.kept.into_iter().map(kept).collect()
+}
+
+#[test]
+fn a_run_with_a_question_or_a_hold_that_was_never_settled_is_never_purged() {
+    let (_directory, store) = open();
+    let (asked, _) = start(&store, "asked");
+    asks(&asked, &approval(call("asked", 0)));
+    let (held, _) = start(&store, "held");
+    held.append_holding(&event(&held, 1), &hold("held", 0))
+        .unwrap();
+    drop((asked, held));
+    // Ending them here would settle both.
+    elsewhere(&store)
+        .execute_batch(
+            r#"UPDATE runs SET state = 'ended', ended_at = started_at, "end" = '{"end":"cancelled"}'"#,
+        )
+        .unwrap();
+    assert_eq!(
+        kept(&store),
+        [
+            ("asked".to_owned(), KeptBecause::PendingApproval),
+            ("held".to_owned(), KeptBecause::OpenHold),
+        ]
+    );
+}
+
+#[test]
+fn a_run_that_works_for_one_that_is_not_over_is_never_purged() {
+    let (_directory, store) = open();
+    let (parent, _) = start(&store, "parent");
+    let mut first = started("child", "Find it.");
+    let Event::Started { parent: caller, .. } = &mut first else {
+        panic!("{first:?}");
+    };
+    *caller = Some(call("parent", 0));
+    let child = store.start(new_run(), &first, Durability::Synced).unwrap();
+    child.end(&RunEnd::Completed).unwrap();
+
+    let because = KeptBecause::ParentNotOver(id("parent"));
+    assert_eq!(kept(&store), [("child".to_owned(), because.clone())]);
+    parent.end(&RunEnd::WaitingForPerson).unwrap();
+    drop(parent);
+    assert_eq!(kept(&store), [("child".to_owned(), because)]);
+    let parent = store.take_over(&id("parent")).unwrap();
+    parent.end(&RunEnd::Completed).unwrap();
+    assert_eq!(purge_everything(&store).removed.len(), 2);
+}
+
+#[test]
+fn a_run_with_an_event_nobody_knows_is_kept_whole() {
+    let (_directory, store) = open();
+    ended(&store, "r1", &RunEnd::Completed);
+    elsewhere(&store)
+        .execute_batch(
+            r#"INSERT INTO events
+               VALUES ('r1', 100, 'foreseen', 0, '{"event":"foreseen"}', 'acme', 'ada')"#,
+        )
+        .unwrap();
+    let kept = kept(&store);
+    assert!(
+        matches!(&kept[..], [(_, KeptBecause::Unreadable(_))]),
+        "{kept:?}"
+    );
+}
+
+#[test]
+fn nobody_removes_decisions_by_hand() {
+    let (_directory, store) = open();
+    ended(&store, "r1", &RunEnd::Completed);
+    let error = elsewhere(&store)
+        .execute_batch("DELETE FROM events")
+        .unwrap_err();
+    assert!(error.to_string().contains("decisions are kept"), "{error}");
+    assert_eq!(store.events(&id("r1")).unwrap().len(), 9);
 }

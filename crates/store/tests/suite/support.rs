@@ -1,5 +1,8 @@
 //! A run that drives itself: whatever state it is in, there is a next event that fits.
 
+use std::path::Path;
+
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall, Usage};
@@ -166,4 +169,24 @@ pub(crate) fn contains(bytes: &[u8], needle: &str) -> bool {
     bytes
         .windows(needle.len())
         .any(|window| window == needle.as_bytes())
+}
+
+/// All rows of all tables about runs.
+pub(crate) fn content(path: &Path) -> String {
+    let connection = Connection::open(path).unwrap();
+    let mut content = String::new();
+    for table in ["runs", "events", "approvals", "holds", "mailbox"] {
+        let mut select = connection
+            .prepare(&format!("SELECT * FROM {table} ORDER BY 1, 2"))
+            .unwrap();
+        let columns = select.column_count();
+        let mut rows = select.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            for column in 0..columns {
+                content += &format!("{:?} ", row.get_ref(column).unwrap());
+            }
+            content += "\n";
+        }
+    }
+    content
 }

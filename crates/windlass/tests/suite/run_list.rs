@@ -25,7 +25,13 @@ fn three() -> Place {
     drop(begin(&store, "r2", &[]));
     let journal = begin(&store, "r3", &[("search", json!({"query": "x"}))]);
     journal
-        .append(&Event::Cancelled { at: at(0) }, Durability::Synced)
+        .append(
+            &Event::Cancelled {
+                by: None,
+                at: at(0),
+            },
+            Durability::Synced,
+        )
         .unwrap();
     journal.end(&RunEnd::Cancelled).unwrap();
     place
@@ -251,7 +257,12 @@ fn a_process_that_has_a_run_in_hand_is_told_and_waited_for() {
         loop {
             let mail = journal.mail().unwrap();
             if let Some(mail) = mail.iter().find(|mail| mail.message == Message::Cancel) {
-                let event = journal.redacted(Event::Cancelled { at: at(0) }).unwrap();
+                let event = journal
+                    .redacted(Event::Cancelled {
+                        by: None,
+                        at: at(0),
+                    })
+                    .unwrap();
                 journal.append_taking(&event, mail.id).unwrap();
                 journal.end(&RunEnd::Cancelled).unwrap();
                 return;

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 use windlass_core::risk::ToolRisk;
 use windlass_policy::{Request, Session};
-use windlass_runtime::Who;
+use windlass_runtime::local_identity;
 use windlass_spec::{Confidence, ToolSpecification};
 
 use super::PolicyText;
@@ -47,10 +47,10 @@ pub(super) fn run(command: &PolicyExplain, reporter: &Reporter) -> anyhow::Resul
         .agents()
         .iter()
         .find(|agent| agent.tool(name).is_some());
-    let who = Who::local();
+    let who = local_identity()?;
     let request = Request {
-        principal: Cow::Owned(who.principal),
-        tenant: Cow::Owned(who.tenant),
+        principal: Cow::Owned(who.principal.to_string()),
+        tenant: Cow::Owned(who.tenant.to_string()),
         agent: agent.map_or(Cow::Borrowed("none"), |agent| {
             Cow::Borrowed(agent.name().as_str())
         }),

@@ -12,11 +12,11 @@ use windlass_spec::RunId;
 use windlass_store::{Alongside, Error, Message, RunFilter, RunState, Store};
 
 use super::list::end_word;
+use crate::cli::Outcome;
 use crate::cli::arguments::OneRun;
 use crate::cli::outermost::is_part_of;
 use crate::cli::refusal::{Refusal, refused};
 use crate::cli::terminal::{complain, put, say};
-use crate::cli::Outcome;
 
 /// How long a process is given to stop its run.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -72,12 +72,7 @@ enum Ended {
 }
 
 /// Ends a run from here if nobody has it in hand; else waits for whoever has.
-fn end(
-    store: &Store,
-    run: &RunId,
-    person: &Identity,
-    deadline: Instant,
-) -> anyhow::Result<Ended> {
+fn end(store: &Store, run: &RunId, person: &Identity, deadline: Instant) -> anyhow::Result<Ended> {
     loop {
         match store.take_over(run) {
             Ok(journal) => {
