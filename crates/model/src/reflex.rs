@@ -3,6 +3,7 @@
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use windlass_core::model::{ModelAnswer, ModelRequest};
+use windlass_core::run::{ASK_HUMAN, REQUEST_AUTHORIZATION};
 use windlass_reflex::{Reflex, Settings};
 
 use crate::client::{ModelClient, ModelError, ModelEvent, tell};
@@ -26,6 +27,15 @@ impl ReflexModel {
     }
 }
 
+/// The request without what is asked of people: this caller asks nobody, it says so in its answer.
+fn without_people(request: &ModelRequest) -> ModelRequest {
+    let mut request = request.clone();
+    request
+        .tools
+        .retain(|tool| ![ASK_HUMAN, REQUEST_AUTHORIZATION].contains(&tool.name().as_str()));
+    request
+}
+
 impl Default for ReflexModel {
     fn default() -> Self {
         Self::new()
@@ -43,7 +53,7 @@ impl ModelClient for ReflexModel {
             if cancel.is_cancelled() {
                 return Err(ModelError::cancelled());
             }
-            let answer = self.reflex.answer(request);
+            let answer = self.reflex.answer(&without_people(request));
             tell(&answer, events);
             Ok(answer)
         })

@@ -42,6 +42,14 @@ impl ScriptedModel {
     /// # Errors
     /// If the file cannot be read, or a line is no answer.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ScriptError> {
+        Self::from_file_after(path, 0)
+    }
+
+    /// The same without the first answers, which were given before.
+    ///
+    /// # Errors
+    /// As [`ScriptedModel::from_file`].
+    pub fn from_file_after(path: impl AsRef<Path>, given: usize) -> Result<Self, ScriptError> {
         let name = path.as_ref().display().to_string();
         let text = std::fs::read_to_string(path.as_ref()).map_err(|error| ScriptError {
             place: format!("the answers in `{name}`"),
@@ -55,7 +63,9 @@ impl ScriptedModel {
                 problem: error.to_string(),
             })
         });
-        Ok(Self::answers(answers.collect::<Result<Vec<_>, _>>()?))
+        let mut answers = answers.collect::<Result<Vec<_>, _>>()?;
+        answers.drain(..given.min(answers.len()));
+        Ok(Self::answers(answers))
     }
 
     /// Gives these answers and errors in order, and an error once they are used up.

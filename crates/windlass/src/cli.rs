@@ -10,6 +10,7 @@ mod check;
 mod completions;
 mod crew;
 mod data;
+mod ending;
 mod eval;
 mod format;
 mod holds;

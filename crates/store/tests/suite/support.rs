@@ -5,9 +5,13 @@ use std::path::Path;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use windlass_core::approval::{Identity, PersonDecision, Principal};
+use windlass_core::gate::{Governance, Rules};
 use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall, Usage};
-use windlass_core::run::{CallEnd, Event, Next, Run, Settings, Task};
-use windlass_spec::{Agent, CallState, Effect, ErrorCategory, Failure, RunId, Timestamp};
+use windlass_core::run::{CallEnd, Event, GateStep, Next, Run, Settings, Task};
+use windlass_spec::{
+    Agent, CallState, Effect, ErrorCategory, Failure, NonEmptyText, RunId, Timestamp,
+};
 use windlass_store::{Durability, NewRun, RunJournal, Store};
 
 const AGENT: &str = r#"
@@ -92,32 +96,50 @@ pub(crate) fn next_event(run: &Run, second: i64, end: &CallEnd) -> Event {
                 second,
             )
         }
+        Next::Gate(calls) => {
+            let rules = Rules::new(&Governance::default(), run.agent(), &[]).unwrap();
+            let (call, ada, at) = (calls[0].clone(), ada(), at(second));
+            match run.at_gate(&call, &ada, &rules, at) {
+                Some(GateStep::Decide) => {
+                    let decision = run.decide(&call, &ada, &rules, &|_| true).unwrap();
+                    Event::Decided { call, decision, at }
+                }
+                Some(GateStep::Ask(request)) => Event::Asked { request, at },
+                other => panic!("{other:?}"),
+            }
+        }
+        Next::Wait(_) => {
+            let mut approval = run.questions().next().unwrap().clone();
+            let no = PersonDecision::Reject { message: None };
+            approval.decide(&ada(), no, None, at(second)).unwrap();
+            Event::Settled {
+                approval: Box::new(approval),
+                at: at(second),
+            }
+        }
         Next::RunCalls(calls) => {
             let call = calls[0].clone();
-            let (record, decision) = run.call(&call).unwrap();
-            match (record.state(), decision) {
-                (CallState::Running, _) => Event::CallEnded {
+            let (record, _) = run.call(&call).unwrap();
+            match record.state() {
+                CallState::Running => Event::CallEnded {
                     call,
                     end: end.clone(),
                     usage: Usage::default(),
                     at: at(second),
                 },
-                (_, Some(_)) => Event::CallStarted {
+                _ => Event::CallStarted {
                     call,
                     at: at(second),
                 },
-                (_, None) => {
-                    let decision = run.decide(&call, &|_| true).unwrap();
-                    Event::Decided {
-                        call,
-                        decision,
-                        at: at(second),
-                    }
-                }
             }
         }
         Next::Done(end) => panic!("{end:?}"),
     }
+}
+
+fn ada() -> Identity {
+    let tenant = NonEmptyText::new("acme").unwrap();
+    Identity::new(tenant, Principal::new("ada").unwrap())
 }
 
 pub(crate) fn success() -> CallEnd {

@@ -1,6 +1,7 @@
 //! `windlass approvals`: what agents want to do, shown to people, and what people decide about it.
 
 mod decide;
+mod here;
 mod list;
 mod show;
 mod watch;
@@ -18,6 +19,8 @@ use super::arguments::{Approvals, ApprovalsCommand};
 use super::call_ids::{Candidate, Sought, pick};
 use super::refusal::{refused, told};
 use super::{Outcome, data};
+
+pub(super) use here::asker;
 
 pub(super) fn run(command: &Approvals) -> anyhow::Result<Outcome> {
     let stored = data::open(command.data.as_deref())?;

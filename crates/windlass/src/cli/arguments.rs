@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
+use windlass_core::gate::DEFAULT_ENVIRONMENT;
 use windlass_core::run::Settings;
 use windlass_model::Dialect;
 
@@ -243,10 +244,29 @@ pub(crate) struct CrewOptions {
     #[arg(long, default_value = "auto", value_parser = clap::value_parser!(Dialect))]
     pub(crate) dialect: Dialect,
 
+    /// The policies for calls, instead of `policy.cedar` in the data directory or the built-in ones.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) policy: Option<PathBuf>,
+
+    /// Where the run takes place, as policies know it.
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_ENVIRONMENT)]
+    #[serde(default = "default_environment")]
+    pub(crate) environment: String,
+
     /// Record what is said to and by the model in this file, for `--model replay:FILE`.
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
     pub(crate) record: Option<PathBuf>,
+
+    /// How many answers of a script were given before, in a run that is gone on with.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) answered: usize,
+}
+
+fn default_environment() -> String {
+    DEFAULT_ENVIRONMENT.to_owned()
 }
 
 /// How much a run may use up.
@@ -259,6 +279,10 @@ pub(crate) struct Limits {
     /// How many seconds the run may take.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
+
+    /// Do not let the model put questions to people by itself. Calls that need leave ask all the same.
+    #[arg(long)]
+    pub(crate) no_questions: bool,
 }
 
 impl Limits {
@@ -268,6 +292,7 @@ impl Limits {
         Settings {
             max_iterations: self.max_iterations.unwrap_or(defaults.max_iterations),
             max_seconds: self.timeout,
+            ask_people: !self.no_questions,
             ..defaults
         }
     }

@@ -16,15 +16,16 @@ use windlass_store::{RunFilter, Store};
 use super::Outcome;
 use super::arguments::RunTask;
 use super::crew::Chosen;
+use super::ending::exit_code;
 use super::interrupt::stop_on_interrupt;
 use super::live::bar;
-use super::run::{block_on, exit_code};
+use super::run::block_on;
 use super::terminal::{complain, put, visible};
 use super::{crew, data};
 
 pub(super) fn run(command: &RunTask, file: &Path, chosen: &Chosen) -> anyhow::Result<Outcome> {
     let tasks = tasks(file, chosen)?;
-    let workers = chosen.assemble(&command.crew)?;
+    let workers = chosen.assemble(&command.crew, command.data.as_deref())?;
     let stored = data::open(command.data.as_deref())?;
     let store = Arc::clone(stored.store());
     let bar = bar("tasks", tasks.len());
@@ -51,15 +52,28 @@ pub(super) fn run(command: &RunTask, file: &Path, chosen: &Chosen) -> anyhow::Re
     let count = |wanted: fn(u8) -> bool| codes.iter().filter(|code| wanted(**code)).count();
     let (done, left) = (count(|code| code == 0), count(|code| code == INTERRUPTED));
     complain(&format!("{done} of {} tasks completed", tasks.len()))?;
+    let waiting = count(|code| code == WAITING);
+    if waiting > 0 {
+        complain(&format!(
+            "{waiting} wait for a person: `windlass approvals list` shows what is asked; the same \
+             command with `--resume` goes on with them"
+        ))?;
+    }
     if left > 0 {
         complain("the rest was not done; the same command with `--resume` goes on with it")?;
         return Ok(Outcome::Code(INTERRUPTED));
+    }
+    if waiting > 0 && done + waiting == codes.len() {
+        return Ok(Outcome::Code(WAITING));
     }
     Ok(Outcome::Code(u8::from(done < codes.len())))
 }
 
 /// The exit code of what was stopped.
 const INTERRUPTED: u8 = 130;
+
+/// The exit code of what waits for a person.
+const WAITING: u8 = 4;
 
 /// Reads the tasks and checks them all before the first is begun.
 fn tasks(file: &Path, chosen: &Chosen) -> anyhow::Result<Vec<TaskInput>> {
@@ -157,7 +171,7 @@ impl Batch<'_> {
         for found in self.store.runs(&filter)? {
             let may_stand = matches!(
                 found.end,
-                None | Some(RunEnd::Completed | RunEnd::IterationLimit)
+                None | Some(RunEnd::Completed | RunEnd::IterationLimit | RunEnd::WaitingForPerson)
             );
             if !may_stand || found.purged.is_some() {
                 continue;
@@ -175,7 +189,7 @@ fn tell(task: &TaskInput, run: Option<Run>, bar: &ProgressBar) -> anyhow::Result
     let Some(run) = run else {
         return Ok(INTERRUPTED);
     };
-    let end = json!(run.end());
+    let end = json!(run.standing());
     let word = end["end"].as_str().unwrap_or("stopped");
     if run.end().is_some() {
         let mut metadata = task.metadata.clone();

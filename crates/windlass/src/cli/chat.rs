@@ -13,18 +13,21 @@ use anyhow::Context as _;
 use serde_json::{Map, Value};
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_core::model::ChatMessage;
+use windlass_core::risk::ToolRisk;
 use windlass_core::run::{Run, RunEnd, Task};
 use windlass_runtime::{Driver, Durable as _, NewTask, Stop, Stored, now};
-use windlass_spec::{Agent, Conversation, RiskLevel};
+use windlass_spec::{Agent, Conversation};
 use windlass_store::{Store, StoredConversation};
 
 use self::input::{Heard, Input};
 use super::arguments::Chat;
+use super::ending::{what_it_waits_for, why_early};
+use super::live::Live;
 use super::report::Reporter;
 use super::run::{block_on, watch};
 use super::terminal::{complain, say};
 use super::trace::drawn;
-use super::{Outcome, crew, data};
+use super::{Outcome, approvals, crew, data};
 
 /// What can be asked of the program itself, and what comes of it.
 const COMMANDS: [(&str, &str); 4] = [
@@ -38,14 +41,15 @@ pub(super) fn run(command: &Chat, reporter: &Reporter) -> anyhow::Result<Outcome
     let Some(chosen) = crew::choose(&command.file, &command.crew, reporter)? else {
         return Ok(Outcome::Failed);
     };
-    let crew = chosen.assemble(&command.crew)?;
+    let crew = chosen.assemble(&command.crew, command.data.as_deref())?;
     let stored = data::open(command.data.as_deref())?;
     let store = Arc::clone(stored.store());
     let conversation = conversation(command, &stored, crew.lead().agent.name().as_str())?;
     let mut input = Input::open(store.path().parent().unwrap_or(Path::new(".")))?;
     let mut talk = Talk {
         command,
-        driver: Driver::new(crew, Arc::new(stored)),
+        driver: Driver::new(crew, Arc::new(stored.clone())),
+        stored,
         store,
         assembly: crew::assembly(&command.crew)?,
         conversation,
@@ -109,6 +113,7 @@ fn conversation(
 struct Talk<'c> {
     command: &'c Chat,
     driver: Driver,
+    stored: Stored,
     store: Arc<Store>,
     assembly: Map<String, Value>,
     conversation: StoredConversation,
@@ -202,7 +207,7 @@ impl Talk<'_> {
         };
         let run = self.work_on(new).await?;
         self.conversation.runs.push(run.id().clone());
-        let answer = show(&run)?;
+        let answer = show(&run, &self.store)?;
         // What never reached the model was not said; it can be said again.
         if !run.turns().is_empty() {
             self.keep(said, answer)?;
@@ -215,7 +220,12 @@ impl Talk<'_> {
         let stop = Stop::default();
         let mut interrupts = signal(SignalKind::interrupt())?;
         let driver = self.driver.clone().stopped_by(stop.clone());
-        let driver = driver.watched_by(watch(false));
+        let live = Arc::new(Live::new());
+        let driver = driver.watched_by(watch(false, &live));
+        let driver = match approvals::asker(&self.stored, &live) {
+            Some(asker) => driver.asking(asker),
+            None => driver,
+        };
         let mut work = pin!(driver.start(new));
         loop {
             tokio::select! {
@@ -267,15 +277,18 @@ enum Goes {
 
 /// Tells what came of a run, and gives what the agent is taken to have said. It is not told more of
 /// its own failures than the category.
-fn show(run: &Run) -> anyhow::Result<String> {
+fn show(run: &Run, store: &Store) -> anyhow::Result<String> {
     let answer = run.response().answer.to_string();
-    match run.end() {
+    match run.standing() {
         None => {
-            complain(&format!(
-                "stopped; `windlass runs resume {}` goes on with it",
-                run.id()
-            ))?;
+            complain("stopped")?;
+            complain(&what_it_waits_for(run, store)?)?;
             return Ok("(I was stopped before I could answer.)".to_owned());
+        }
+        Some(RunEnd::WaitingForPerson) => {
+            complain("the run waits for a person")?;
+            complain(&what_it_waits_for(run, store)?)?;
+            return Ok("(I wait for a person to decide before I can answer.)".to_owned());
         }
         Some(RunEnd::Cancelled) => {
             complain("stopped")?;
@@ -286,17 +299,11 @@ fn show(run: &Run) -> anyhow::Result<String> {
             return Ok(format!("(I could not answer: {category}.)"));
         }
         Some(RunEnd::Completed) => say(&answer)?,
-        Some(RunEnd::IterationLimit) => {
+        Some(end) => {
             say(&answer)?;
-            complain("the agent ran out of turns; `--max-iterations` gives it more")?;
-        }
-        Some(RunEnd::Budget { budget }) => {
-            say(&answer)?;
-            complain(&format!("the agent ran out of {}", budget.as_str()))?;
-        }
-        Some(RunEnd::WaitingForPerson) => {
-            say(&answer)?;
-            complain("the run waits for a person")?;
+            if let Some(told) = why_early(&end) {
+                complain(&told)?;
+            }
         }
     }
     Ok(answer)
@@ -316,11 +323,14 @@ fn help() -> String {
 /// What an agent can use, each with what it does and how reversible it is.
 fn told_tools(agent: &Agent) -> String {
     let tools = agent.tools().iter().map(|tool| {
-        let risk = match tool.attributes().risk {
-            Some(risk) => risk.to_string(),
-            None => format!("{} (not declared)", RiskLevel::Irreversible),
-        };
-        format!("{}  {risk}\n  {}", tool.name(), tool.description())
+        let risk = ToolRisk::of_specification(tool).at_worst();
+        format!(
+            "{}  {} (by {})\n  {}",
+            tool.name(),
+            risk.level,
+            risk.source,
+            tool.description()
+        )
     });
     let agents = agent.agents().iter().map(|name| format!("{name}  agent"));
     let told: Vec<String> = tools.chain(agents).collect();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use serde_json::{Map, Value};
+use windlass_core::gate::Governance;
 use windlass_core::run::Run;
 use windlass_model::{
     HostedModel, HostedSettings, ModelClient, ModelError, RecordingModel, ReflexModel, ReplayModel,
@@ -16,10 +17,10 @@ use windlass_spec::{Agent, AgentFile, AgentName, Model};
 use windlass_tools::{BindingMode, ToolLibrary};
 
 use super::arguments::{CrewOptions, Mode};
-use super::libraries;
 use super::report::Reporter;
 use super::schema::{read_file, unknown};
 use super::terminal::complain;
+use super::{data, libraries};
 
 /// An agent that was chosen, and the file that declares it.
 pub(super) struct Chosen {
@@ -29,8 +30,12 @@ pub(super) struct Chosen {
 
 impl Chosen {
     /// Puts the agent to work.
-    pub(super) fn assemble(&self, options: &CrewOptions) -> anyhow::Result<Crew> {
-        assemble_agent(self.file.agents(), &self.agent, options)
+    pub(super) fn assemble(
+        &self,
+        options: &CrewOptions,
+        data: Option<&Path>,
+    ) -> anyhow::Result<Crew> {
+        assemble_agent(self.file.agents(), &self.agent, options, data)
     }
 
     /// What its tasks may name as tools: its tools and its sub-agents.
@@ -66,6 +71,11 @@ pub(super) fn assembly(options: &CrewOptions) -> anyhow::Result<Map<String, Valu
     {
         options.library = Some(path.to_string_lossy().into_owned());
     }
+    if let Some(policy) = &options.policy
+        && let Ok(path) = std::fs::canonicalize(policy)
+    {
+        options.policy = Some(path);
+    }
     match serde_json::to_value(options)? {
         Value::Object(assembly) => Ok(assembly),
         _ => Ok(Map::new()),
@@ -77,6 +87,7 @@ pub(super) fn reassemble(
     run: &Run,
     library: Option<&str>,
     model: Option<&str>,
+    data: Option<&Path>,
 ) -> anyhow::Result<Crew> {
     let kept = Value::Object(run.assembly().clone());
     let mut options: CrewOptions = serde_json::from_value(kept).with_context(|| {
@@ -85,17 +96,23 @@ pub(super) fn reassemble(
             run.id()
         )
     })?;
+    options.answered = run.turns().len();
     if let Some(library) = library {
         options.library = Some(library.to_owned());
     }
     if let Some(model) = model {
         options.model = Some(model.to_owned());
     }
-    assemble_agent(run.agents(), run.agent(), &options)
+    assemble_agent(run.agents(), run.agent(), &options, data)
 }
 
 /// Puts an agent to work with those of `agents` it may hand work to.
-fn assemble_agent(agents: &[Agent], agent: &Agent, options: &CrewOptions) -> anyhow::Result<Crew> {
+fn assemble_agent(
+    agents: &[Agent],
+    agent: &Agent,
+    options: &CrewOptions,
+    data: Option<&Path>,
+) -> anyhow::Result<Crew> {
     let library = library(options, agents, agent)?;
     let mode = match options.mode {
         Mode::Exact => BindingMode::Exact,
@@ -127,7 +144,28 @@ fn assemble_agent(agents: &[Agent], agent: &Agent, options: &CrewOptions) -> any
             None => Ok(Arc::new(hosted(agent.model(), options)?)),
         }
     };
-    Ok(Crew::assemble(agents, agent, &library, mode, &model)?)
+    let crew = Crew::assemble(agents, agent, &library, mode, &model)?;
+    let crew = crew.governed_by(governance(options, data)?);
+    crew.check_rules()?;
+    Ok(crew)
+}
+
+/// What holds for calls: the policies of the file that was named, else those in the data directory,
+/// else the built-in ones.
+fn governance(options: &CrewOptions, data: Option<&Path>) -> anyhow::Result<Governance> {
+    let mut governance = Governance {
+        environment: options.environment.clone(),
+        ..Governance::default()
+    };
+    let usual = data::directory(data)?.join("policy.cedar");
+    let file = match &options.policy {
+        Some(file) => file,
+        None if usual.exists() => &usual,
+        None => return Ok(governance),
+    };
+    governance.policies = std::fs::read_to_string(file)
+        .with_context(|| format!("the policies in `{}` cannot be read", file.display()))?;
+    Ok(governance)
 }
 
 /// What is asked instead of the models the agents declare, if one of those cannot be. Says which
@@ -194,7 +232,10 @@ fn library(options: &CrewOptions, agents: &[Agent], agent: &Agent) -> anyhow::Re
 /// The model that was named, instead of what the agents declare.
 pub(super) fn model(name: &str, options: &CrewOptions) -> anyhow::Result<Arc<dyn ModelClient>> {
     if let Some(path) = name.strip_prefix("scripted:") {
-        return Ok(Arc::new(ScriptedModel::from_file(path)?));
+        return Ok(Arc::new(ScriptedModel::from_file_after(
+            path,
+            options.answered,
+        )?));
     }
     if name == ReflexModel::NAME {
         return Ok(Arc::new(ReflexModel::new()));

@@ -8,12 +8,17 @@ use windlass_runtime::Stored;
 
 /// Opens the data directory: the one given, else `WINDLASS_DATA`, else the user's.
 pub(super) fn open(directory: Option<&Path>) -> anyhow::Result<Stored> {
-    let directory = match directory {
-        Some(directory) => directory.to_owned(),
-        None => data_directory()?,
-    };
+    let directory = self::directory(directory)?;
     Stored::open(&directory)
         .with_context(|| format!("the journal in `{}` cannot be used", directory.display()))
+}
+
+/// The data directory.
+pub(super) fn directory(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    match given {
+        Some(directory) => Ok(directory.to_owned()),
+        None => data_directory(),
+    }
 }
 
 fn data_directory() -> anyhow::Result<PathBuf> {

@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use windlass_core::gate::DEFAULT_ENVIRONMENT;
 use windlass_core::model::{ChatMessage, FINISH, ModelRequest, RequestedArguments};
 use windlass_core::run::repair_json;
 use windlass_model::{ModelClient, ReflexModel};
@@ -111,6 +112,9 @@ impl Asked {
             base_url: command.base_url.clone(),
             dialect: command.dialect,
             record: None,
+            policy: None,
+            environment: DEFAULT_ENVIRONMENT.to_owned(),
+            answered: 0,
         };
         Ok(Self::Client {
             model: crew::model(&command.model, &options)?,

@@ -1,19 +1,25 @@
 //! What a person sees while a run goes on: a line for each thing that happened and, on a terminal, a
 //! spinner that says what is waited for. All of it goes to standard error.
 
+use std::fmt::Write;
 use std::io::IsTerminal as _;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use windlass_core::approval::Principal;
 use windlass_core::run::{CallEnd, Event};
-use windlass_runtime::Progress;
-use windlass_spec::RunId;
+use windlass_runtime::{Progress, now};
+use windlass_spec::{RunId, Timestamp};
 
+use super::moments::left;
 use super::terminal::{complain, visible};
 
 /// Shows a run while it goes on.
 pub(super) struct Live {
     spinner: ProgressBar,
+    /// When the undo window of the call that is held is over.
+    held_until: Arc<Mutex<Option<Timestamp>>>,
 }
 
 impl Live {
@@ -23,11 +29,30 @@ impl Live {
             true => ProgressBar::new_spinner(),
             false => ProgressBar::hidden(),
         };
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+        let held_until = Arc::new(Mutex::new(None));
+        let until = Arc::clone(&held_until);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {time}") {
+            // The time since it began, or until what is held starts.
+            let style =
+                style.with_key("time", move |state: &ProgressState, out: &mut dyn Write| {
+                    let until = *until.lock().unwrap_or_else(PoisonError::into_inner);
+                    let _ = match until.and_then(|until| left(until, now())) {
+                        Some(left) => write!(out, "in {left}"),
+                        None => write!(out, "{}s", state.elapsed().as_secs()),
+                    };
+                });
             spinner.set_style(style);
         }
         spinner.enable_steady_tick(Duration::from_millis(120));
-        Self { spinner }
+        Self {
+            spinner,
+            held_until,
+        }
+    }
+
+    /// Does something that needs the terminal for itself.
+    pub(super) fn suspended<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.spinner.suspend(work)
     }
 
     /// Tells what happened. Whoever watches may go away; the run goes on.
@@ -38,6 +63,14 @@ impl Live {
                     self.line(line.trim_end());
                 }
                 self.spinner.set_message(awaited(event));
+                let until = match event {
+                    Event::Held { until, .. } => Some(*until),
+                    _ => None,
+                };
+                *self
+                    .held_until
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = until;
             }
             Progress::Model(_) => {}
             Progress::Done(run) if run.parent().is_none() => self.spinner.finish_and_clear(),
@@ -57,6 +90,8 @@ impl Live {
 fn awaited(event: &Event) -> &'static str {
     match event {
         Event::Decided { .. } | Event::CallStarted { .. } => "a tool is at work",
+        Event::Asked { .. } => "a person is asked",
+        Event::Held { .. } => "a call starts (Ctrl-C to stop, `windlass holds undo` to undo it)",
         _ => "the model is thinking",
     }
 }
@@ -75,6 +110,30 @@ fn told(run: &RunId, event: &Event) -> Option<String> {
             format!("   the model failed: {}", shortened(message))
         }
         Event::Decided { decision, .. } if decision.failure().is_some() => format!("   {decision}"),
+        Event::Asked { request, .. } => format!(
+            "   call {}: a person is asked: {}",
+            request.call.index,
+            shortened(request.question.headline().as_str())
+        ),
+        Event::Settled { approval, .. } => {
+            let by: Vec<&str> = approval.deciders().map(Principal::as_str).collect();
+            let by = match by.is_empty() {
+                true => String::new(),
+                false => format!(" by {}", by.join(" and ")),
+            };
+            format!(
+                "   call {}: {}{by}",
+                approval.call().index,
+                approval.status()
+            )
+        }
+        Event::Held { call, until, .. } => format!(
+            "   call {} is held for {}; undo it with: windlass holds undo {call}",
+            call.index,
+            left(*until, event.at()).unwrap_or_default()
+        ),
+        Event::Released { call, by, .. } => format!("   call {}: released by {by}", call.index),
+        Event::Undone { call, by, .. } => format!("   call {}: undone by {by}", call.index),
         Event::CallEnded { call, end, .. } => format!("   call {}: {}", call.index, told_end(end)),
         _ => return None,
     };

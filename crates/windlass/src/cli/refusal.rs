@@ -72,7 +72,7 @@ impl Refusal {
     }
 
     /// What the store refused, unless something is wrong with the store itself.
-    fn of(error: &Error) -> Option<Self> {
+    pub(super) fn of(error: &Error) -> Option<Self> {
         let (kind, word, hint) = match error {
             Error::NoSuchApproval(_) => (
                 Kind::NotFound,

@@ -6,19 +6,21 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use serde_json::json;
-use windlass_core::run::{Run, RunEnd, Task};
-use windlass_runtime::{Driver, NewTask, Progress, Watch};
-use windlass_spec::{ErrorCategory, RunId};
+use windlass_core::run::{Run, Task};
+use windlass_runtime::{Crew, Driver, NewTask, Progress, Stored, Watch};
+use windlass_spec::RunId;
+use windlass_store::Store;
 
 use super::Outcome;
 use super::arguments::RunTask;
 use super::crew::Chosen;
+use super::ending::{exit_code, what_it_waits_for, why_early};
 use super::interrupt::stop_on_interrupt;
 use super::live::Live;
 use super::report::Reporter;
 use super::schema::unknown;
 use super::terminal::{complain, put, say};
-use super::{batch, crew, data};
+use super::{approvals, batch, crew, data};
 
 pub(super) fn run(command: &RunTask, reporter: &Reporter) -> anyhow::Result<Outcome> {
     let Some(chosen) = crew::choose(&command.file, &command.crew, reporter)? else {
@@ -33,16 +35,34 @@ pub(super) fn run(command: &RunTask, reporter: &Reporter) -> anyhow::Result<Outc
         settings: command.limits.settings(),
         assembly: crew::assembly(&command.crew)?,
     };
-    let crew = chosen.assemble(&command.crew)?;
-    let stored = data::open(command.data.as_deref())?;
+    let data = command.data.as_deref();
+    let crew = chosen.assemble(&command.crew, data)?;
+    let stored = data::open(data)?;
+    let is_for_programs = command.json || command.jsonl;
     let run = block_on(async {
-        Driver::new(crew, Arc::new(stored))
-            .stopped_by(stop_on_interrupt())
-            .watched_by(watch(command.jsonl))
+        driver(crew, &stored, command.jsonl, is_for_programs)
             .start(new)
             .await
     })??;
-    show_end(&run, command.json || command.jsonl)
+    show_end(&run, stored.store(), is_for_programs)
+}
+
+/// Drives runs for a person: stops on Ctrl-C, tells what happens, and asks them what it must, unless
+/// a program reads the output.
+pub(super) fn driver(
+    crew: Crew,
+    stored: &Stored,
+    as_json_lines: bool,
+    is_for_programs: bool,
+) -> Driver {
+    let live = Arc::new(Live::new());
+    let driver = Driver::new(crew, Arc::new(stored.clone()))
+        .stopped_by(stop_on_interrupt())
+        .watched_by(watch(as_json_lines, &live));
+    match approvals::asker(stored, &live).filter(|_| !is_for_programs) {
+        Some(asker) => driver.asking(asker),
+        None => driver,
+    }
 }
 
 fn task(command: &RunTask, chosen: &Chosen) -> anyhow::Result<Task> {
@@ -86,9 +106,9 @@ pub(super) fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
 }
 
 /// Tells what happens: as JSON Lines on standard output, or for people.
-pub(super) fn watch(as_json_lines: bool) -> Watch {
+pub(super) fn watch(as_json_lines: bool, live: &Arc<Live>) -> Watch {
     if !as_json_lines {
-        let live = Live::new();
+        let live = Arc::clone(live);
         return Arc::new(move |run: &RunId, progress: Progress<'_>| live.tell(run, progress));
     }
     Arc::new(|_: &RunId, progress: Progress<'_>| {
@@ -102,49 +122,33 @@ pub(super) fn watch(as_json_lines: bool) -> Watch {
 }
 
 /// Says what came of a run.
-pub(super) fn show_end(run: &Run, as_json: bool) -> anyhow::Result<Outcome> {
+pub(super) fn show_end(run: &Run, store: &Store, as_json: bool) -> anyhow::Result<Outcome> {
     let response = run.response();
+    let standing = run.standing();
     if as_json {
-        let told = json!({"run": run.id(), "end": run.end(), "response": response});
+        let told = json!({"run": run.id(), "end": standing, "response": response});
         put(&format!("{told}\n"))?;
-    } else if let Some(end) = run.end() {
-        say(response.answer.as_str())?;
-        if let Some(told) = why_early(end)? {
-            complain(&told)?;
+    }
+    match (run.end(), &standing) {
+        (Some(end), _) if !as_json => {
+            say(response.answer.as_str())?;
+            if let Some(told) = why_early(end) {
+                complain(&told)?;
+            }
+            complain(&format!(
+                "windlass trace show {} tells how it came about",
+                run.id()
+            ))?;
         }
-        complain(&format!(
-            "windlass trace show {} tells how it came about",
-            run.id()
-        ))?;
-    } else {
-        complain(&format!(
-            "stopped; go on with: windlass runs resume {}",
-            run.id()
-        ))?;
+        (Some(_), _) => {}
+        (None, Some(_)) => {
+            complain("the run waits for a person")?;
+            complain(&what_it_waits_for(run, store)?)?;
+        }
+        (None, None) => {
+            complain("stopped")?;
+            complain(&what_it_waits_for(run, store)?)?;
+        }
     }
     Ok(Outcome::Code(exit_code(run)))
-}
-
-/// The exit code for a run that ended, or was stopped before it did.
-pub(super) fn exit_code(run: &Run) -> u8 {
-    run.end().unwrap_or(&RunEnd::Cancelled).exit_code()
-}
-
-/// What a person is told of a run that did not complete.
-fn why_early(end: &RunEnd) -> anyhow::Result<Option<String>> {
-    Ok(match end {
-        RunEnd::Completed => None,
-        // Its guidance is about tools; of a model, the message says what to do.
-        RunEnd::Failed {
-            category: ErrorCategory::InvalidOutput,
-            message,
-        } => Some(format!("error: {message}")),
-        RunEnd::Failed { category, message } => {
-            Some(format!("error: {message}\nhint: {}", category.guidance()))
-        }
-        other => Some(format!(
-            "the run ended early: {}",
-            serde_json::to_value(other)?
-        )),
-    })
 }

@@ -5,15 +5,13 @@ mod cancel;
 mod list;
 mod show;
 
-use std::sync::Arc;
-
-use windlass_runtime::Driver;
+use windlass_runtime::Stored;
+use windlass_store::RunState;
 
 use super::Outcome;
 use super::arguments::{Runs, RunsCommand};
-use super::interrupt::stop_on_interrupt;
-use super::refusal::told;
-use super::run::{block_on, show_end, watch};
+use super::refusal::{refused, told};
+use super::run::{block_on, driver, show_end};
 use super::{crew, data};
 
 pub(super) use list::{as_object, end_word, task_line};
@@ -31,24 +29,41 @@ pub(super) fn run(command: &Runs) -> anyhow::Result<Outcome> {
         RunsCommand::Show(one) => return told(show::run(stored.store(), one), one.json),
         RunsCommand::Cancel(one) => return told(cancel::run(stored.store(), one), one.json),
     };
-    let id = stored.store().find(run)?;
-    let run = stored.store().fold(&id)?;
+    told(
+        resume(
+            &stored,
+            run,
+            library.as_deref(),
+            model.as_deref(),
+            command,
+            *json,
+        ),
+        *json,
+    )
+}
+
+fn resume(
+    stored: &Stored,
+    run: &str,
+    library: Option<&str>,
+    model: Option<&str>,
+    command: &Runs,
+    as_json: bool,
+) -> anyhow::Result<Outcome> {
+    let store = stored.store();
+    let id = store.find(run).map_err(refused)?;
+    let run = store.fold(&id).map_err(refused)?;
     if let Some(parent) = run.parent() {
         anyhow::bail!(
             "the run {id} works for another one\nhint: windlass runs resume {}",
             parent.run
         );
     }
-    if run.end().is_some() {
-        return show_end(&run, *json);
+    // A process may have died between the last event and the note that it was the last.
+    if store.summary(&id)?.state == RunState::Ended {
+        return show_end(&run, store, as_json);
     }
-    let crew = crew::reassemble(&run, library.as_deref(), model.as_deref())?;
-    let run = block_on(async {
-        Driver::new(crew, Arc::new(stored))
-            .stopped_by(stop_on_interrupt())
-            .watched_by(watch(false))
-            .resume(&id)
-            .await
-    })??;
-    show_end(&run, *json)
+    let crew = crew::reassemble(&run, library, model, command.data.as_deref())?;
+    let run = block_on(async { driver(crew, stored, false, as_json).resume(&id).await })??;
+    show_end(&run, store, as_json)
 }

@@ -178,7 +178,11 @@ fn shown_digest(command: &Approve, question: &Approval) -> anyhow::Result<Option
 }
 
 /// The arguments that were typed, if the tool takes them.
-fn edited(text: &str, call: &Authorize, run: Option<&Run>) -> Result<Map<String, Value>, Refusal> {
+pub(super) fn edited(
+    text: &str,
+    call: &Authorize,
+    run: Option<&Run>,
+) -> Result<Map<String, Value>, Refusal> {
     let tool = &call.tool_name;
     let arguments: Value = serde_json::from_str(text).map_err(|error| {
         Refusal::usage("not_json", format!("the arguments are not JSON: {error}")).hint(format!(
@@ -203,7 +207,7 @@ fn edited(text: &str, call: &Authorize, run: Option<&Run>) -> Result<Map<String,
 }
 
 /// What would run if the person's yes counted.
-struct Wanted<'a> {
+pub(super) struct Wanted<'a> {
     question: &'a Approval,
     call: &'a Authorize,
     arguments: &'a Map<String, Value>,
@@ -213,7 +217,12 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn new(
+    /// How much care it needs.
+    pub(super) fn level(&self) -> SecurityLevel {
+        self.level
+    }
+
+    pub(super) fn new(
         question: &'a Approval,
         call: &'a Authorize,
         run: Option<&Run>,

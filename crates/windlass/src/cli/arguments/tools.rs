@@ -83,6 +83,10 @@ pub(crate) struct ToolsCall {
     #[arg(long, value_name = "JSON", conflicts_with = "arguments")]
     pub(crate) args: Option<String>,
 
+    /// Approve the call beforehand, if a person is to be asked about it.
+    #[arg(long)]
+    pub(crate) yes: bool,
+
     /// Print the answer in the envelope instead of the bare result.
     #[arg(long)]
     pub(crate) json: bool,

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
+use windlass_core::approval::{Approval, PersonDecision};
 use windlass_core::model::{
     ChatMessage, FINISH, ModelAnswer, ModelRequest, RequestedArguments, RequestedCall,
 };
 use windlass_core::run::{Entry, Run, RunEnd, Task};
 use windlass_model::{ModelClient, ScriptedModel};
-use windlass_runtime::{Crew, Driver, NewTask, Stop, now};
+use windlass_runtime::{Asked, Asker, Crew, Driver, NewTask, Stop, Stored, now};
 use windlass_spec::{
     Agent, AgentName, CallRecord, Effect, ErrorCategory, Failure, NonEmptyText, ToolResponse,
     ToolSpecification,
@@ -22,10 +23,12 @@ use windlass_tools::BindingMode;
 use super::known::Known;
 use super::typed::arguments;
 use crate::cli::arguments::ToolsCall;
+use crate::cli::ending::what_it_waits_for;
+use crate::cli::live::Live;
 use crate::cli::report::Reporter;
 use crate::cli::run::block_on;
 use crate::cli::terminal::{complain, put, say};
-use crate::cli::{Outcome, data};
+use crate::cli::{Outcome, approvals, data};
 
 pub(super) fn run(command: &ToolsCall, reporter: &Reporter) -> anyhow::Result<Outcome> {
     let Some(known) = Known::find(&command.tool, reporter)? else {
@@ -51,8 +54,45 @@ pub(super) fn run(command: &ToolsCall, reporter: &Reporter) -> anyhow::Result<Ou
         },
         ..NewTask::default()
     };
-    let run = block_on(call(Driver::new(crew, Arc::new(stored)), new))??;
+    let run = block_on(call(driver(crew, &stored, command), new))??;
+    if let (None, Some(standing)) = (run.end(), run.standing()) {
+        complain("the call waits for a person")?;
+        complain(&what_it_waits_for(&run, stored.store())?)?;
+        return Ok(Outcome::Code(standing.exit_code()));
+    }
     show(&run, command.json)
+}
+
+/// Whoever types a call is asked about it here, unless they have said yes beforehand.
+fn driver(crew: Crew, stored: &Stored, command: &ToolsCall) -> Driver {
+    let driver = Driver::new(crew, Arc::new(stored.clone()));
+    let asker = match command.yes {
+        true => Some(yes(stored)),
+        false => approvals::asker(stored, &Arc::new(Live::new())).filter(|_| !command.json),
+    };
+    match asker {
+        Some(asker) => driver.asking(asker),
+        None => driver,
+    }
+}
+
+/// Approves what the person who types the call is asked. What needs two people still needs another.
+fn yes(stored: &Stored) -> Asker {
+    let stored = stored.clone();
+    Arc::new(move |question: Approval| {
+        let (store, person) = (Arc::clone(stored.store()), stored.who().clone());
+        Box::pin(async move {
+            let decided = tokio::task::spawn_blocking(move || {
+                let digest = question.digest();
+                let approve = PersonDecision::Approve;
+                store.decide(question.call(), Some(&digest), &person, approve, now())
+            });
+            match decided.await {
+                Ok(Ok(decided)) if decided.still_needed() == 0 => Asked::Decided,
+                _ => Asked::NotDecided,
+            }
+        })
+    })
 }
 
 /// Drives the run. Interrupted, it stops at once: there is one call, and it is to end.
@@ -209,7 +249,6 @@ fn show_early_end(run: &Run) -> anyhow::Result<u8> {
         RunEnd::Failed { category, message } => {
             complain(&format!("error: {message}\nhint: {}", category.guidance()))?;
         }
-        RunEnd::WaitingForPerson => complain("the call waits for a person")?,
         _ => complain("the call was not made")?,
     }
     Ok(end.exit_code())
