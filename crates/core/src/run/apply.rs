@@ -184,6 +184,7 @@ impl Run {
                     is_released: false,
                     is_deferred,
                 });
+                self.has_deferred |= is_deferred;
                 Ok(())
             }
             _ => Err(refused()),

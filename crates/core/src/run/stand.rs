@@ -126,9 +126,12 @@ impl Run {
     /// The calls that have not come to their end, in order.
     fn open_calls(&self) -> impl Iterator<Item = Open<'_>> {
         let last = self.turns.len().saturating_sub(1);
+        // Only what is deferred can be left over from earlier turns.
+        let first = if self.has_deferred { 0 } else { last };
         self.turns
             .iter()
             .enumerate()
+            .skip(first)
             .flat_map(move |(turn, state)| {
                 state.entries.iter().filter_map(move |entry| {
                     let step = self.step_of(entry)?;
@@ -148,14 +151,13 @@ impl Run {
 
     /// Whether the turn is not over: calls the run does not go on without have not ended.
     pub(super) fn has_open_calls(&self) -> bool {
-        // Only what is deferred can be left over from earlier turns.
         self.open_calls()
             .any(|call| call.is_of_last_turn && !call.is_deferred)
     }
 
     /// Whether calls that run later are yet to run.
     pub(super) fn has_deferred_calls(&self) -> bool {
-        self.open_calls().any(|call| call.is_deferred)
+        self.has_deferred && self.open_calls().any(|call| call.is_deferred)
     }
 
     /// What is to be done about the calls now, if anything is: first what the gate has to do, then

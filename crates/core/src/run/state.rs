@@ -40,6 +40,8 @@ pub struct Run {
     pub(super) shortenings: u32,
     /// Microseconds in which the run waited for people, or nobody was at it.
     pub(super) waited: u64,
+    /// Whether any call was ever deferred.
+    pub(super) has_deferred: bool,
     /// Leave that people gave for calls that are yet to be made.
     pub(super) grants: Vec<Grant>,
     pub(super) answer: Option<Answer>,
@@ -144,6 +146,7 @@ impl Run {
             mistaken_turns: 0,
             shortenings: 0,
             waited: 0,
+            has_deferred: false,
             grants: Vec::new(),
             answer: None,
             end: None,

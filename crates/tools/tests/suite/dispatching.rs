@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use windlass_core::run::CallEnd;
+use windlass_core::run::{CallEnd, ToolQuestion};
+use windlass_spec::envelope::InterventionType;
 use windlass_spec::{Effect, ErrorCategory, RiskLevel, ToolAttributes};
-use windlass_tools::{DispatchOptions, Tool, ToolError, ToolFuture};
+use windlass_tools::{BoundTool, DispatchOptions, Dispatched, Tool, ToolError, ToolFuture};
 
 use super::permits::{bound, brief, call, call_with, ended, error, permit, risk};
 use super::{DESCRIPTION, begun, specification};
@@ -271,12 +272,15 @@ async fn a_permit_for_another_tool_runs_nothing() {
 
 /// What comes of a tool of that return type that answers this.
 async fn answered(returns: &str, answer: Value) -> CallEnd {
+    call(&answering(returns, answer), json!({})).await
+}
+
+fn answering(returns: &str, answer: Value) -> BoundTool {
     let signature = format!("() --> IO {returns}");
-    let tool = tool_of(&signature, risk(RiskLevel::Reversible), move |_| {
+    tool_of(&signature, risk(RiskLevel::Reversible), move |_| {
         let answer = answer.clone();
         Box::pin(async move { Ok(answer) })
-    });
-    call(&tool, json!({})).await
+    })
 }
 
 #[tokio::test]
@@ -327,14 +331,21 @@ async fn a_result_as_promised_is_not_taken_for_an_older_envelope() {
 }
 
 #[tokio::test]
-async fn a_tool_that_needs_a_person_says_so() {
+async fn a_tool_that_needs_a_person_asks_one() {
     let answer = json!({
         "status": "human_required",
         "hil_required": true,
         "data": {"intervention_type": "captcha", "message": "Solve the captcha."},
     });
-    let CallEnd::Error(failure) = answered("Text", answer).await else {
-        panic!("a person is needed");
+    let tool = answering("Text", answer);
+    let permit = permit(tool.specification(), json!({}));
+    let dispatched = windlass_tools::dispatch(&tool, permit, DispatchOptions::default()).await;
+    let Dispatched::Asks(question) = dispatched else {
+        panic!("{dispatched:?}");
     };
-    assert!(failure.model_message.contains("person"), "{failure:?}");
+    let ToolQuestion::Intervene(work) = *question else {
+        panic!("{question:?}");
+    };
+    assert_eq!(work.intervention_type, InterventionType::Captcha);
+    assert_eq!(work.message.as_str(), "Solve the captcha.");
 }

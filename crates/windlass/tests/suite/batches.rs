@@ -11,7 +11,7 @@ use super::program::{Place, example};
 
 const AGENT: &str = r#"
 [clerk:Agent {description: "Writes notes down", instruction: "Note what you are told.", model: "m"} |
-  [note:Tool {description: "Appends a line to the notes", risk: irreversible} | (text::Text)==>(::Text)]]
+  [note:Tool {description: "Appends a line to the notes", risk: reversible_with_delay, undo_window_seconds: 0} | (text::Text)==>(::Text)]]
 "#;
 
 /// Appends what it is told to `effects`, then takes as long as there is a file `wait`.
@@ -236,7 +236,7 @@ fn a_full_disk_stops_the_run_before_its_effect_and_says_so() {
     let room = std::fs::metadata(place.path("data/windlass.db"))
         .unwrap()
         .len()
-        / 512
+        / 1024
         + 8;
     let windlass = env!("CARGO_BIN_EXE_windlass");
     // Writing past the limit fails as on a full disk.
@@ -245,7 +245,7 @@ fn a_full_disk_stops_the_run_before_its_effect_and_says_so() {
          --model scripted:script.jsonl"
     );
     let output = std::process::Command::new("bash")
-        .args(["-c", &script, &"Note a. ".repeat(9000)])
+        .args(["-c", &script, &"Note a. ".repeat(15_500)])
         .current_dir(place.path(""))
         .env("WINDLASS_DATA", place.path("data"))
         .output()

@@ -283,7 +283,7 @@ fn an_interrupt_stops_the_work_and_not_the_conversation() {
     session.expect("stopping after this step");
     std::fs::write(place.path("go"), "").unwrap();
     session.expect("call 0: waited");
-    session.expect("stopped; `windlass runs resume ");
+    session.expect("go on with: windlass runs resume ");
     session.send("Are you there?\n");
     session.expect("Here I am.");
     assert_eq!(session.end(), 0);

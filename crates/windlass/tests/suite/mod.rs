@@ -1,3 +1,4 @@
+mod acting;
 mod approvals;
 mod approving;
 mod bad_input;

@@ -123,7 +123,7 @@ fn a_trace_tells_how_a_run_came_about() {
 fn a_run_at_its_limit_still_answers_and_says_so() {
     let told = place().run(&[&RUN[..], &["--max-iterations", "1"]].concat());
     assert!(
-        told.contains("iteration_limit") && told.ends_with("exit code 1\n"),
+        told.contains("ran out of turns") && told.ends_with("exit code 1\n"),
         "{told}"
     );
 }

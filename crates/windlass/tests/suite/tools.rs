@@ -192,7 +192,8 @@ fn a_call_that_fails_says_why() {
     assert_snapshot!(told(
         &place(),
         &[
-            &call,
+            // Nothing is known of it, so it would wait for a person.
+            &[&call[..], &["--yes"]].concat(),
             &[&call[..], &["--agent-file", "agent.gram", "--json"]].concat(),
         ]
     ));
