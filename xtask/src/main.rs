@@ -20,7 +20,8 @@ cargo xtask COMMAND
   readme   only the last of these: every command shown in the README
   soak     the slow tests: 400,000 texts against the grammar of record, and
            property tests with many cases
-  bench    benchmarks: gram, loop (agent runs beside other runtimes), embed, start
+  bench    benchmarks: gram, loop (agent runs beside other runtimes), embed, start,
+           store (the journal beside the disk under it)
   llama    starts the llama.cpp server of the tests, for use by hand
   deny     licences and advisories of the dependencies (needs cargo-deny)
 ";
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         ["soak"] => soak(),
         ["bench"] | ["bench", "gram"] => bench("bench-gram"),
         ["bench", "loop"] => bench("bench-loop"),
+        ["bench", "store"] => bench("bench-store"),
         ["bench", "embed"] => run(cargo([
             "run",
             "--release",

@@ -2,17 +2,20 @@
 //! are about is at work. Whoever decides changes the row of the question and leaves a mail for the
 //! run's owner, in one transaction; of two who decide at once, one comes second and is told so.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_core::approval::{
     Approval, ApprovalStatus, Changed, Digest, Identity, PersonDecision, Principal,
 };
 use windlass_spec::{CallId, RunId, Timestamp};
 
+use crate::conditions::Conditions;
 use crate::crash::Points;
 use crate::error::Error;
 use crate::mailbox::{self, NewMail};
+use crate::read::count;
 use crate::redact::Redactor;
 use crate::store::Store;
 use crate::writer::Work;
@@ -54,7 +57,46 @@ impl ApprovalFilter {
             ..Self::default()
         }
     }
+
+    fn conditions(&self) -> Conditions {
+        Conditions::default()
+            .word("status", self.status.map(ApprovalStatus::as_str))
+            .equal("tenant", self.tenant.as_deref())
+            .equal("run", self.run.as_ref().map(RunId::as_str))
+            .equal("kind", self.kind.as_deref())
+    }
+
+    pub(crate) fn summary_query(&self) -> String {
+        self.conditions().query(SUMMARY, ORDER, self.limit)
+    }
 }
+
+/// What a list says of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalSummary {
+    /// The call it is about.
+    pub call: CallId,
+    /// The organisation its run is for.
+    pub tenant: String,
+    /// On whose behalf its run acts.
+    pub principal: String,
+    /// What is asked: `authorize`, `ask` or `intervene`.
+    pub kind: String,
+    /// The tool, if leave for a call is asked.
+    pub tool: Option<String>,
+    /// Where it stands.
+    pub status: ApprovalStatus,
+    /// When it was asked.
+    pub asked_at: Timestamp,
+    /// From when on it is too late.
+    pub expires_at: Timestamp,
+}
+
+const ORDER: &str = "asked_at, run, call, number";
+
+/// What the index of pending questions holds, so that the questions themselves need not be read.
+const SUMMARY: &str =
+    "SELECT call, tenant, principal, kind, tool, status, asked_at, expires_at FROM approvals ";
 
 const SELECT: &str = "SELECT run, call, number, status, body FROM approvals ";
 
@@ -69,24 +111,72 @@ impl Store {
         now: Timestamp,
     ) -> Result<Vec<Approval>, Error> {
         self.sweep(now)?;
+        let conditions = filter.conditions();
+        let query = conditions.query(SELECT, ORDER, filter.limit);
         self.readers.read(|connection| {
-            let mut select = connection.prepare_cached(&format!(
-                "{SELECT} WHERE (:tenant IS NULL OR tenant = :tenant)
-                     AND (:run IS NULL OR run = :run)
-                     AND (:status IS NULL OR status = :status)
-                     AND (:kind IS NULL OR kind = :kind)
-                 ORDER BY asked_at, run, call, number LIMIT :limit"
-            ))?;
-            let rows = select.query(named_params! {
-                ":tenant": filter.tenant,
-                ":run": filter.run.as_ref().map(RunId::as_str),
-                ":status": filter.status.map(ApprovalStatus::as_str),
-                ":kind": filter.kind,
-                // A negative limit is none.
-                ":limit": filter.limit.map_or(-1, i64::from),
-            })?;
-            let stored = all(rows)?;
+            let mut select = connection.prepare_cached(&query)?;
+            let stored = all(select.query(conditions.values())?)?;
             Ok(stored.into_iter().map(|stored| stored.approval).collect())
+        })
+    }
+
+    /// What a list says of questions, the oldest first: far less work than [`Store::approvals`]. Those
+    /// nobody decided in time expire before they are listed.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn approval_summaries(
+        &self,
+        filter: &ApprovalFilter,
+        now: Timestamp,
+    ) -> Result<Vec<ApprovalSummary>, Error> {
+        let mut found = Vec::new();
+        self.each_approval(filter, now, |summary| {
+            found.push(summary);
+            ControlFlow::Continue(())
+        })?;
+        Ok(found)
+    }
+
+    /// What a list says of questions, the oldest first, one by one until `take` has enough, for when
+    /// there may be very many. As with [`Store::each_run`], `take` should be quick. Those nobody decided
+    /// in time expire before they are listed.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn each_approval(
+        &self,
+        filter: &ApprovalFilter,
+        now: Timestamp,
+        mut take: impl FnMut(ApprovalSummary) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        self.sweep(now)?;
+        let conditions = filter.conditions();
+        self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(&filter.summary_query())?;
+            let mut rows = select.query(conditions.values())?;
+            while let Some(row) = rows.next()? {
+                if take(summary(row)?).is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// How many questions there are, whatever the limit. Those nobody decided in time expire before
+    /// they are counted.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn count_approvals(&self, filter: &ApprovalFilter, now: Timestamp) -> Result<u64, Error> {
+        self.sweep(now)?;
+        let conditions = filter.conditions();
+        self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(&conditions.count("approvals"))?;
+            Ok(count(
+                select.query_row(conditions.values(), |row| row.get(0))?,
+            ))
         })
     }
 
@@ -369,6 +459,26 @@ fn stored(row: &Row<'_>) -> Result<StoredApproval, Error> {
     Ok(StoredApproval {
         number: row.get("number")?,
         approval,
+    })
+}
+
+fn summary(row: &Row<'_>) -> Result<ApprovalSummary, Error> {
+    let call = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+    let place = || format!("the question about the call `{call}`");
+    let status = row.get_ref(5)?.as_str().map_err(rusqlite::Error::from)?;
+    Ok(ApprovalSummary {
+        call: call
+            .parse()
+            .map_err(|error| Error::unreadable(place(), error))?,
+        tenant: row.get(1)?,
+        principal: row.get(2)?,
+        kind: row.get(3)?,
+        tool: row.get(4)?,
+        status: status
+            .parse()
+            .map_err(|error| Error::unreadable(place(), error))?,
+        asked_at: Timestamp::from_microseconds(row.get(6)?),
+        expires_at: Timestamp::from_microseconds(row.get(7)?),
     })
 }
 

@@ -1,10 +1,11 @@
 //! Held calls: undone or released by anybody of the tenant while they are held, from any process. The
 //! owner of the run starts one only with the row's leave, so an undo that was confirmed holds.
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_core::approval::{Hold, HoldError, HoldStatus, Identity};
 use windlass_spec::{CallId, RunId, Timestamp};
 
+use crate::conditions::Conditions;
 use crate::error::Error;
 use crate::mailbox::{self, NewMail};
 use crate::redact::Redactor;
@@ -42,21 +43,14 @@ impl Store {
     /// # Errors
     /// If they cannot be read.
     pub fn holds(&self, filter: &HoldFilter) -> Result<Vec<Hold>, Error> {
+        let conditions = Conditions::default()
+            .word("status", filter.status.map(HoldStatus::as_str))
+            .equal("tenant", filter.tenant.as_deref())
+            .equal("run", filter.run.as_ref().map(RunId::as_str));
+        let query = conditions.query(SELECT, "held_at, run, call", filter.limit);
         self.readers.read(|connection| {
-            let mut select = connection.prepare_cached(&format!(
-                "{SELECT} WHERE (:tenant IS NULL OR tenant = :tenant)
-                     AND (:run IS NULL OR run = :run)
-                     AND (:status IS NULL OR status = :status)
-                 ORDER BY held_at, run, call LIMIT :limit"
-            ))?;
-            let rows = select.query(named_params! {
-                ":tenant": filter.tenant,
-                ":run": filter.run.as_ref().map(RunId::as_str),
-                ":status": filter.status.map(HoldStatus::as_str),
-                // A negative limit is none.
-                ":limit": filter.limit.map_or(-1, i64::from),
-            })?;
-            all(rows)
+            let mut select = connection.prepare_cached(&query)?;
+            all(select.query(conditions.values())?)
         })
     }
 

@@ -246,7 +246,8 @@ impl RunJournal {
         Ok(Work::new(Points::of("end"), move |connection| {
             let mut update = connection.prepare_cached(
                 r#"UPDATE runs SET "end" = ?1, state = ?2,
-                       ended_at = max(started_at, (SELECT max(at) FROM events WHERE run = ?3))
+                       (ended_at, event_count) =
+                           (SELECT max(started_at, max(at)), count(*) FROM events WHERE run = ?3)
                    WHERE run = ?3 AND epoch = ?4 AND state = 'open'"#,
             )?;
             if update.execute(params![text, state, run.as_str(), epoch])? == 0 {

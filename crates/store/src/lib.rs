@@ -9,6 +9,7 @@
 //! done.
 
 mod approval;
+mod conditions;
 mod connection;
 mod conversation;
 pub mod crash;
@@ -26,7 +27,7 @@ mod standing;
 mod store;
 mod writer;
 
-pub use approval::ApprovalFilter;
+pub use approval::{ApprovalFilter, ApprovalSummary};
 pub use conversation::StoredConversation;
 pub use error::Error;
 pub use hold::HoldFilter;

@@ -139,7 +139,8 @@ impl Store {
             let events = connection.execute(&format!("DELETE {removed}"), [run.as_str()])?;
             let events = i64::try_from(events).unwrap_or(i64::MAX);
             connection.execute(
-                "UPDATE runs SET task = NULL, purged_at = ?2, purged_events = ?3, purged_bytes = ?4
+                "UPDATE runs SET task = NULL, purged_at = ?2, purged_events = ?3, purged_bytes = ?4,
+                     event_count = event_count - ?3
                  WHERE run = ?1",
                 params![run.as_str(), now.as_microseconds(), events, bytes],
             )?;

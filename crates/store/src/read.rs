@@ -2,12 +2,14 @@
 //! neither wait for whoever writes nor keep them waiting.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use rusqlite::{Connection, OptionalExtension, Row};
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_spec::{RunId, Timestamp};
 
+use crate::conditions::Conditions;
 use crate::error::Error;
 use crate::store::Store;
 
@@ -45,6 +47,29 @@ pub struct RunFilter {
     pub state: Option<RunState>,
     /// Only those of the task of that id.
     pub task_id: Option<String>,
+}
+
+impl RunFilter {
+    /// Those that wait for a person.
+    #[must_use]
+    pub fn waiting() -> Self {
+        Self {
+            state: Some(RunState::Waiting),
+            ..Self::default()
+        }
+    }
+
+    fn conditions(&self) -> Conditions {
+        Conditions::default()
+            .word("state", self.state.map(RunState::as_str))
+            .equal("agent", self.agent.as_deref())
+            .equal("task_id", self.task_id.as_deref())
+    }
+
+    pub(crate) fn query(&self) -> String {
+        let order = "started_at DESC, run DESC";
+        self.conditions().query(SUMMARY, order, self.limit)
+    }
 }
 
 /// What a list says of a run.
@@ -89,9 +114,11 @@ pub struct Tombstone {
     pub bytes: u64,
 }
 
+/// In the order in which [`summary`] takes them. The events of a run that may still get some are counted
+/// when they are listed.
 const SUMMARY: &str = r#"SELECT run, tenant, principal, agent, task_id, task, started_at, ended_at,
     "end", state, epoch, purged_at, purged_events, purged_bytes,
-    (SELECT count(*) FROM events WHERE events.run = runs.run) AS events FROM runs "#;
+    coalesce(event_count, (SELECT count(*) FROM events WHERE events.run = runs.run)) FROM runs "#;
 
 impl Store {
     /// The events of a run with their numbers, in order. Of a run that was purged, what is left.
@@ -147,25 +174,49 @@ impl Store {
     /// # Errors
     /// If they cannot be read.
     pub fn runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, Error> {
+        let mut runs = Vec::new();
+        self.each_run(filter, |run| {
+            runs.push(run);
+            ControlFlow::Continue(())
+        })?;
+        Ok(runs)
+    }
+
+    /// The runs, the latest first, one by one until `take` has enough, for when there may be very many.
+    /// They are of one moment, and until the last is taken the database cannot tidy up what is written
+    /// meanwhile, so `take` should be quick.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn each_run(
+        &self,
+        filter: &RunFilter,
+        mut take: impl FnMut(RunSummary) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let conditions = filter.conditions();
         self.readers.read(|connection| {
-            let mut select = connection.prepare_cached(&format!(
-                "{SUMMARY} WHERE (:agent IS NULL OR agent = :agent)
-                     AND (:state IS NULL OR state = :state)
-                     AND (:task_id IS NULL OR task_id = :task_id)
-                 ORDER BY started_at DESC, run DESC LIMIT :limit"
-            ))?;
-            let mut rows = select.query(named_params! {
-                ":agent": filter.agent,
-                ":state": filter.state.map(RunState::as_str),
-                ":task_id": filter.task_id,
-                // A negative limit is none.
-                ":limit": filter.limit.map_or(-1, i64::from),
-            })?;
-            let mut runs = Vec::new();
+            let mut select = connection.prepare_cached(&filter.query())?;
+            let mut rows = select.query(conditions.values())?;
             while let Some(row) = rows.next()? {
-                runs.push(summary(row)?);
+                if take(summary(row)?).is_break() {
+                    break;
+                }
             }
-            Ok(runs)
+            Ok(())
+        })
+    }
+
+    /// How many runs there are, whatever the limit.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn count_runs(&self, filter: &RunFilter) -> Result<u64, Error> {
+        let conditions = filter.conditions();
+        self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(&conditions.count("runs"))?;
+            Ok(count(
+                select.query_row(conditions.values(), |row| row.get(0))?,
+            ))
         })
     }
 
@@ -262,41 +313,49 @@ pub(crate) fn count(number: i64) -> u64 {
 }
 
 fn summary(row: &Row<'_>) -> Result<RunSummary, Error> {
-    let run = run_id(row.get("run")?)?;
+    // By number: looking the names up for each row would take longer than reading it.
+    let run = run_id(row.get(0)?)?;
     let place = || format!("the row of the run `{run}`");
-    let end: Option<String> = row.get("end")?;
-    let end = end.map(|text| serde_json::from_str(&text)).transpose();
-    let end = end.map_err(|error| Error::unreadable(place(), error))?;
-    let state = match row.get::<_, String>("state")?.as_str() {
+    let state = match row.get_ref(9)?.as_str().map_err(rusqlite::Error::from)? {
         "open" => RunState::Open,
         "waiting" => RunState::Waiting,
         "ended" => RunState::Ended,
         other => return Err(Error::unreadable(place(), format!("`{other}` is no state"))),
     };
-    let time = |name: &str| -> Result<Option<Timestamp>, Error> {
-        let time: Option<i64> = row.get(name)?;
+    let end = match state {
+        RunState::Open => None,
+        // What is stored says the same, and there may be very many.
+        RunState::Waiting => Some(RunEnd::WaitingForPerson),
+        RunState::Ended => {
+            let end = row.get_ref(8)?.as_str().map_err(rusqlite::Error::from)?;
+            let end = serde_json::from_str(end);
+            Some(end.map_err(|error| Error::unreadable(place(), error))?)
+        }
+    };
+    let time = |column: usize| -> Result<Option<Timestamp>, Error> {
+        let time: Option<i64> = row.get(column)?;
         Ok(time.map(Timestamp::from_microseconds))
     };
-    let purged = match time("purged_at")? {
+    let purged = match time(11)? {
         None => None,
         Some(at) => Some(Tombstone {
             at,
-            events: count(row.get("purged_events")?),
-            bytes: count(row.get("purged_bytes")?),
+            events: count(row.get(12)?),
+            bytes: count(row.get(13)?),
         }),
     };
     Ok(RunSummary {
-        tenant: row.get("tenant")?,
-        principal: row.get("principal")?,
-        agent: row.get("agent")?,
-        task_id: row.get("task_id")?,
-        task: row.get("task")?,
-        started_at: Timestamp::from_microseconds(row.get("started_at")?),
-        ended_at: time("ended_at")?,
+        tenant: row.get(1)?,
+        principal: row.get(2)?,
+        agent: row.get(3)?,
+        task_id: row.get(4)?,
+        task: row.get(5)?,
+        started_at: Timestamp::from_microseconds(row.get(6)?),
+        ended_at: time(7)?,
         end,
         state,
-        epoch: row.get("epoch")?,
-        events: count(row.get("events")?),
+        epoch: row.get(10)?,
+        events: count(row.get(14)?),
         purged,
         run,
     })

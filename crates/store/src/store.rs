@@ -225,7 +225,8 @@ impl Store {
             self.writer
                 .wait_for(Work::new(Points::of("take_over"), move |connection| {
                     let mut update = connection.prepare_cached(
-                r#"UPDATE runs SET epoch = epoch + 1, state = 'open', "end" = NULL, ended_at = NULL
+                r#"UPDATE runs SET epoch = epoch + 1, state = 'open', "end" = NULL, ended_at = NULL,
+                       event_count = NULL
                    WHERE run = ?1 AND state <> 'ended' RETURNING epoch"#,
             )?;
                     let epoch: Option<i64> = update

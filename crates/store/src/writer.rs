@@ -2,8 +2,7 @@
 //! runs share one wait for the disk. Requests are done in the order in which they were sent.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
@@ -144,14 +143,14 @@ impl Writer {
 
     /// Sends something to be done. The caller may wait for it, and should if it has no `health`.
     pub(crate) fn send(&self, work: Work, health: Option<&Arc<Health>>) -> Result<Pending, Error> {
-        let (reply, answer) = sync_channel(1);
+        let reply = Arc::new(Reply::default());
+        let teller = Teller(Some(Arc::clone(&reply)));
         self.submit(Request {
             work,
             health: health.cloned(),
-            // Whoever asked may have gone; the work is done all the same.
-            done: Some(Box::new(move |answer| drop(reply.send(answer)))),
+            done: Some(Box::new(move |answer| teller.tell(answer))),
         })?;
-        Ok(Pending(answer))
+        Ok(Pending(reply))
     }
 
     /// Sends something to be done and has `done` told when it is on the disk.
@@ -198,12 +197,53 @@ impl Drop for Writer {
     }
 }
 
+/// Where an answer is left. There is one for each request somebody waits for, so it is made of less
+/// than a channel.
+#[derive(Default)]
+struct Reply {
+    answer: Mutex<Option<Answer>>,
+    is_there: Condvar,
+}
+
 /// The answer to come.
-pub(crate) struct Pending(Receiver<Answer>);
+pub(crate) struct Pending(Arc<Reply>);
 
 impl Pending {
     pub(crate) fn wait(self) -> Answer {
-        self.0.recv().unwrap_or(Err(Error::Closed))
+        let answer = self.0.answer.lock();
+        let answer = answer.unwrap_or_else(PoisonError::into_inner);
+        let answer = self
+            .0
+            .is_there
+            .wait_while(answer, |answer| answer.is_none());
+        let mut answer = answer.unwrap_or_else(PoisonError::into_inner);
+        answer.take().unwrap_or(Err(Error::Closed))
+    }
+}
+
+/// Tells the answer, or, if it is dropped before, that there is none to come.
+struct Teller(Option<Arc<Reply>>);
+
+impl Teller {
+    fn tell(mut self, answer: Answer) {
+        if let Some(reply) = self.0.take() {
+            reply.give(answer);
+        }
+    }
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        if let Some(reply) = self.0.take() {
+            reply.give(Err(Error::Closed));
+        }
+    }
+}
+
+impl Reply {
+    fn give(&self, answer: Answer) {
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        self.is_there.notify_one();
     }
 }
 

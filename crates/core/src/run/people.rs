@@ -217,9 +217,11 @@ impl Run {
     ) -> Request {
         let mut request = Request::new(call.clone(), principal.clone(), question, now);
         request.parents = parents(&self.id);
-        let thought = self.turns.get(call.turn.number() as usize - 1).map(|turn| {
+        let turn = self.turns.get(call.turn.number() as usize - 1);
+        let thought = turn.and_then(|turn| {
             let thought = turn.answer.thought.as_deref().unwrap_or(&turn.answer.text);
-            format!("The agent `{}`: {}", self.agent.name(), thought.trim())
+            let thought = thought.trim();
+            (!thought.is_empty()).then(|| format!("The agent `{}`: {thought}", self.agent.name()))
         });
         if request.question.authorize().is_some() {
             request.message = thought.and_then(|thought| NonEmptyText::new(thought).ok());

@@ -229,3 +229,14 @@ BEGIN SELECT RAISE(ABORT, 'mail is kept'); END;
 
 CREATE TRIGGER standing_approvals_stay BEFORE DELETE ON standing_approvals
 BEGIN SELECT RAISE(ABORT, 'standing approvals are kept'); END;
+
+-- How many events a run has that gets no more for now, so that lists need not count them.
+ALTER TABLE runs ADD COLUMN event_count INTEGER;
+UPDATE runs SET event_count = (SELECT count(*) FROM events WHERE events.run = runs.run)
+WHERE state <> 'open';
+
+-- Lists of what waits for people, however much else there is. The second holds all a list shows.
+CREATE INDEX runs_waiting ON runs (started_at, run) WHERE state = 'waiting';
+CREATE INDEX approvals_pending ON approvals
+    (asked_at, run, call, number, tenant, principal, kind, tool, expires_at)
+    WHERE status = 'pending';

@@ -10,6 +10,7 @@ mod forgeries;
 mod full_disk;
 mod holds;
 mod journal;
+mod lists;
 mod logs;
 mod mailbox;
 mod mailbox_crash;

@@ -19,7 +19,7 @@ fn tool_of(
     signature: &str,
     attributes: ToolAttributes,
     run: impl Fn(Value) -> ToolFuture + Send + Sync + 'static,
-) -> windlass_tools::BoundTool {
+) -> BoundTool {
     let tool = Tool::builder("tried")
         .description(DESCRIPTION)
         .signature(signature)
@@ -37,7 +37,7 @@ impl Drop for Held {
 }
 
 /// A tool that tells when it began and never ends, and tells when it is gone.
-fn endless(attributes: ToolAttributes) -> (windlass_tools::BoundTool, Arc<Notify>, Arc<Notify>) {
+fn endless(attributes: ToolAttributes) -> (BoundTool, Arc<Notify>, Arc<Notify>) {
     let (begun, gone) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (begins, goes) = (Arc::clone(&begun), Arc::clone(&gone));
     let tool = tool_of(TEXT, attributes, move |_| {

@@ -143,8 +143,8 @@ fn a_program_is_told_that_a_run_waits() {
 fn at_a_terminal_a_person_is_asked_in_place_and_types_the_tools_name() {
     let office = deletes();
     let mut session = office.at_a_terminal();
-    session.expect("\"file\": \"draft.txt\"");
     session.expect("irreversible-asks");
+    session.expect("\"file\": \"draft.txt\"");
     session.expect("Type `deleteFile` to approve");
     session.send("yes\r");
     session.expect("`yes` is none of these");

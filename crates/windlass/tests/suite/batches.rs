@@ -138,13 +138,20 @@ fn a_batch_that_was_killed_goes_on_and_repeats_no_effect() {
     child.kill().unwrap();
     child.wait().unwrap();
     std::fs::remove_file(place.path("wait")).unwrap();
-    // The model is told that nobody knows, and the other tasks are done as usual.
-    let script = [say("unknown"), note("b"), say("b"), note("c"), say("c")].concat();
+    // A person has to say what became of the call; the other tasks are done as usual.
+    let script = [note("b"), say("b"), note("c"), say("c")].concat();
     let place = place.with("script.jsonl", script);
     let told = place.run(&[&BATCH[..], &["--resume"]].concat());
-    let outputs = outputs(&told);
-    assert_eq!(outputs.len(), 3, "{told}");
-    assert_eq!(outputs[0]["answer"], "unknown");
+    assert_eq!(outputs(&told).len(), 2, "{told}");
+    assert!(told.contains("1 wait for a person"), "{told}");
+    assert!(told.ends_with("exit code 4\n"), "{told}");
+    assert_eq!(effects(&place), 3, "{}", place.read("effects"));
+    let listed = place.run(&["approvals", "list", "--json"]);
+    let id = outputs(&listed)[0]["id"].as_str().unwrap().to_owned();
+    place.run(&["approvals", "respond", &id, "It happened"]);
+    let place = place.with("script.jsonl", say("it happened"));
+    let told = place.run(&[&BATCH[..], &["--resume"]].concat());
+    assert_eq!(outputs(&told)[0]["answer"], "it happened", "{told}");
     assert_eq!(effects(&place), 3, "{}", place.read("effects"));
 }
 
@@ -170,7 +177,9 @@ fn an_interrupted_run_is_gone_on_with_where_it_stopped() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let listed = place.run(&["trace", "list", "--json"]);
     let run = outputs(&listed)[0]["run"].as_str().unwrap().to_owned();
-    let place = place.with("script.jsonl", say("noted, as asked"));
+    // The script goes on after the answer that was given before.
+    let script = [note("a"), say("noted, as asked")].concat();
+    let place = place.with("script.jsonl", script);
     let told = place.run(&["runs", "resume", &run]);
     assert!(told.contains("noted, as asked"), "{told}");
     assert!(told.ends_with("exit code 0\n"), "{told}");

@@ -1,0 +1,275 @@
+//! What keeping a journal costs beside the disk under it: a synced append beside a bare `fdatasync` of as
+//! many bytes, many writers beside one, an append that does not wait, and lists of many waiting runs.
+//!
+//! `bench-store [DIRECTORY]`: on the file system of that directory, else of the one for temporary files.
+
+mod machine;
+mod waiting;
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use windlass_core::run::{Event, Settings, Task};
+use windlass_spec::{CallId, RunId, Timestamp};
+use windlass_store::{Durability, NewRun, RunJournal, Store};
+
+const ROUNDS: usize = 15;
+/// How often each thing is done in a round: about as many events as a run has.
+const TIMES: usize = 60;
+const WRITERS: usize = 64;
+/// How many times one append may take as long as the disk alone.
+const SYNC_GOAL: f64 = 1.5;
+/// How many times as much many writers get done as one.
+const GROUP_GOAL: f64 = 10.0;
+/// How much of a wait for the disk an append that does not wait may take.
+const RELAXED_GOAL: f64 = 0.1;
+
+const AGENT: &str = r#"
+[helper:Agent {instruction: "Help people.", model: "OpenAI/gpt-4o-mini"} |
+  [search:Tool {description: "Searches for something", risk: reversible} | (query::Text)==>(::Text)]]
+"#;
+
+fn main() -> anyhow::Result<()> {
+    let base = std::env::args_os()
+        .nth(1)
+        .map_or_else(std::env::temp_dir, PathBuf::from);
+    let directory = tempfile::tempdir_in(&base)?;
+    println!("machine: {}", machine::describe());
+    println!("directory: {}\n", base.display());
+    writers(directory.path())?;
+    waiting::measure(directory.path())
+}
+
+/// Medians of the rounds, each a median itself.
+#[derive(Default)]
+struct Times {
+    growing: Vec<Duration>,
+    in_place: Vec<Duration>,
+    synced: Vec<Duration>,
+    relaxed: Vec<Duration>,
+    /// For each append of many writers: threads that wait.
+    threads: Vec<Duration>,
+    /// For each append of many writers: tasks that are told.
+    tasks: Vec<Duration>,
+}
+
+fn writers(directory: &Path) -> anyhow::Result<()> {
+    let store = Store::open(directory.join("windlass.db"))?;
+    let event = intent(&new_id())?;
+    let bytes = serde_json::to_vec(&event)?;
+    let mut growing = File::create(directory.join("growing"))?;
+    let mut in_place = prepared(&directory.join("in-place"), bytes.len())?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let mut times = Times::default();
+    for _ in 0..ROUNDS {
+        times.growing.push(each(|| {
+            growing.write_all(&bytes)?;
+            Ok(growing.sync_data()?)
+        })?);
+        times.in_place.push(each(|| {
+            in_place.seek(SeekFrom::Start(0))?;
+            in_place.write_all(&bytes)?;
+            Ok(in_place.sync_data()?)
+        })?);
+        let journals = start_many(&store)?;
+        let one = start(&store, &new_id())?;
+        let event = intent(one.lease().run().as_str())?;
+        times.synced.push(each(|| {
+            one.append(&event, Durability::Synced)?;
+            Ok(())
+        })?);
+        times.threads.push(many_threads(&journals)?);
+        let journals = start_many(&store)?;
+        times.tasks.push(runtime.block_on(many_tasks(&journals))?);
+        times.relaxed.push(each(|| {
+            one.append(&event, Durability::Relaxed)?;
+            Ok(())
+        })?);
+        one.sync()?;
+    }
+    report(bytes.len(), times);
+    Ok(())
+}
+
+fn report(bytes: usize, times: Times) {
+    let growing = median(times.growing);
+    let in_place = median(times.in_place);
+    let synced = median(times.synced);
+    let relaxed = median(times.relaxed);
+    let threads = median(times.threads);
+    let tasks = median(times.tasks);
+    println!("an event of {bytes} bytes; medians of {ROUNDS} rounds of {TIMES}");
+    let line = |what: &str, time: Duration, note: String| {
+        println!("  {what:<50} {:>9.1} µs  {note}", time.as_secs_f64() * 1e6);
+    };
+    line(
+        "fdatasync, at the end of a file that grows",
+        growing,
+        String::new(),
+    );
+    line("fdatasync, in place", in_place, String::new());
+    let (to_growing, to_in_place) = (ratio(synced, growing), ratio(synced, in_place));
+    line(
+        "synced append, one writer",
+        synced,
+        format!(
+            "{to_growing:.2} times the first (goal at most {SYNC_GOAL}: {}), {to_in_place:.2} times the second",
+            verdict(to_growing <= SYNC_GOAL)
+        ),
+    );
+    for (who, time) in [("tasks", tasks), ("threads", threads)] {
+        let gain = ratio(synced, time);
+        line(
+            &format!("synced append, each of {WRITERS} {who} at once"),
+            time,
+            format!(
+                "{gain:.1} times the rate of one (goal at least {GROUP_GOAL}: {})",
+                verdict(gain >= GROUP_GOAL)
+            ),
+        );
+    }
+    let share = ratio(relaxed, growing);
+    line(
+        "append that does not wait",
+        relaxed,
+        format!(
+            "{share:.3} of an fdatasync (goal at most {RELAXED_GOAL}: {})",
+            verdict(share <= RELAXED_GOAL)
+        ),
+    );
+}
+
+/// How long one append takes when many tasks append at once, as runs do: the time for all, divided by
+/// how many.
+async fn many_tasks(journals: &[Arc<RunJournal>]) -> anyhow::Result<Duration> {
+    let started = Instant::now();
+    let mut tasks = tokio::task::JoinSet::new();
+    for journal in journals {
+        let journal = Arc::clone(journal);
+        tasks.spawn(async move {
+            let event = intent(journal.lease().run().as_str())?;
+            for _ in 0..TIMES {
+                let event = journal.redacted(event.clone())?;
+                let (tell, told) = tokio::sync::oneshot::channel();
+                journal.append_then(&event, |done| drop(tell.send(done)))?;
+                told.await??;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(task) = tasks.join_next().await {
+        task??;
+    }
+    Ok(started.elapsed() / u32::try_from(TIMES * journals.len())?)
+}
+
+/// The same with threads, each of which waits for its own.
+fn many_threads(journals: &[Arc<RunJournal>]) -> anyhow::Result<Duration> {
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        let append = |journal: &RunJournal| -> anyhow::Result<()> {
+            let event = intent(journal.lease().run().as_str())?;
+            for _ in 0..TIMES {
+                journal.append(&event, Durability::Synced)?;
+            }
+            Ok(())
+        };
+        let writers: Vec<_> = journals
+            .iter()
+            .map(|journal| scope.spawn(move || append(journal)))
+            .collect();
+        writers.into_iter().try_for_each(|writer| {
+            let outcome = writer.join();
+            outcome.unwrap_or_else(|_| Err(anyhow::anyhow!("a writer panicked")))
+        })
+    })?;
+    Ok(started.elapsed() / u32::try_from(TIMES * journals.len())?)
+}
+
+/// The median time of doing something again and again.
+fn each(mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Duration> {
+    let mut times = Vec::with_capacity(TIMES);
+    for _ in 0..TIMES {
+        let started = Instant::now();
+        work()?;
+        times.push(started.elapsed());
+    }
+    Ok(median(times))
+}
+
+/// A file whose bytes are on the disk, so that writing them again changes nothing but them.
+fn prepared(path: &Path, size: usize) -> anyhow::Result<File> {
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).open(path)?;
+    file.write_all(&vec![b' '; size])?;
+    file.sync_all()?;
+    Ok(file)
+}
+
+/// The runs of many writers. Each round has new ones, as each run writes a while and ends.
+fn start_many(store: &Store) -> anyhow::Result<Vec<Arc<RunJournal>>> {
+    let start = |_| start(store, &new_id()).map(Arc::new);
+    (0..WRITERS).map(start).collect()
+}
+
+fn new_id() -> String {
+    uuid::Uuid::now_v7().simple().to_string()
+}
+
+fn start(store: &Store, run: &str) -> anyhow::Result<RunJournal> {
+    let started = first_event(run)?;
+    Ok(store.start(local(), &started, Durability::Synced)?)
+}
+
+fn local() -> NewRun {
+    NewRun {
+        tenant: "local".to_owned(),
+        principal: "ada".to_owned(),
+        task_id: None,
+    }
+}
+
+fn first_event(run: &str) -> anyhow::Result<Event> {
+    let file = windlass_spec::read(AGENT).file.context("the agent")?;
+    let agent = file.agents().first().context("an agent")?.clone();
+    Ok(Event::Started {
+        run: RunId::new(run)?,
+        agent: Box::new(agent),
+        agents: Vec::new(),
+        assembly: serde_json::Map::new(),
+        parent: None,
+        task: Task {
+            description: "Find out when the next train to Vienna leaves.".to_owned(),
+            ..Task::default()
+        },
+        settings: Settings::default(),
+        at: now(),
+    })
+}
+
+/// What waits for the disk most often: that a call is about to run.
+fn intent(run: &str) -> anyhow::Result<Event> {
+    let call: CallId = format!("{run}:1:0").parse()?;
+    Ok(Event::CallStarted { call, at: now() })
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_microseconds(1_760_000_000_123_456)
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+fn ratio(one: Duration, other: Duration) -> f64 {
+    one.as_secs_f64() / other.as_secs_f64()
+}
+
+fn verdict(is_met: bool) -> &'static str {
+    if is_met { "met" } else { "NOT met" }
+}
