@@ -12,7 +12,7 @@ use windlass_core::run::{Event, Run, RunEnd};
 use windlass_model::ScriptedModel;
 use windlass_runtime::{Asked, Crew, Driver, Patience, Stored, Worker, now};
 use windlass_spec::envelope::{Intervention, InterventionType};
-use windlass_spec::{CallState, NonEmptyText, RunId, ToolName, ToolResponse};
+use windlass_spec::{CallRecord, CallState, NonEmptyText, RunId, ToolName, ToolResponse};
 use windlass_store::{ApprovalFilter, HoldFilter, RunFilter, RunState, Store};
 use windlass_tools::{BindingMode, Tool, ToolLibrary, bind};
 
@@ -393,7 +393,7 @@ async fn a_cancellation_from_elsewhere_reaches_the_running_tool() {
             .unwrap()
             .calls()
             .next()
-            .map(|call| call.state()),
+            .map(CallRecord::state),
         Some(CallState::Running)
     ) {
         tokio::time::sleep(Duration::from_millis(20)).await;

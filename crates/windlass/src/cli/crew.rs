@@ -71,6 +71,14 @@ pub(super) fn assembly(options: &CrewOptions) -> anyhow::Result<Map<String, Valu
     {
         options.library = Some(path.to_string_lossy().into_owned());
     }
+    for kind in ["scripted:", "replay:"] {
+        let named = options.model.as_deref();
+        if let Some(file) = named.and_then(|named| named.strip_prefix(kind))
+            && let Ok(path) = std::fs::canonicalize(file)
+        {
+            options.model = Some(format!("{kind}{}", path.display()));
+        }
+    }
     if let Some(policy) = &options.policy
         && let Ok(path) = std::fs::canonicalize(policy)
     {

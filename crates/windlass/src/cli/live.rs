@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use windlass_core::approval::Principal;
+use windlass_core::approval::{Approval, PersonDecision, Principal};
 use windlass_core::run::{CallEnd, Event};
 use windlass_runtime::{Progress, now};
 use windlass_spec::{RunId, Timestamp};
@@ -124,7 +124,7 @@ fn told(run: &RunId, event: &Event) -> Option<String> {
             format!(
                 "   call {}: {}{by}",
                 approval.call().index,
-                approval.status()
+                settled(approval)
             )
         }
         Event::Held { call, until, .. } => format!(
@@ -138,6 +138,18 @@ fn told(run: &RunId, event: &Event) -> Option<String> {
         _ => return None,
     };
     Some(format!("{margin}{line}"))
+}
+
+/// What became of a question.
+fn settled(approval: &Approval) -> &'static str {
+    let last = approval.decisions().last().map(|decided| &decided.decision);
+    match (approval.status(), last) {
+        (_, Some(PersonDecision::Answer { .. })) => "answered",
+        (_, Some(PersonDecision::Done { .. })) => "done",
+        (_, Some(PersonDecision::Respond { .. })) => "answered in the tool's stead",
+        (_, Some(PersonDecision::ApproveEdited { .. })) => "approved with other arguments",
+        (status, _) => status.as_str(),
+    }
 }
 
 fn told_end(end: &CallEnd) -> String {

@@ -305,7 +305,7 @@ fn a_model_may_ask_the_person_who_is_there() {
     );
     assert_eq!(answered.code, 0, "{answered:?}");
     let done = office.told(&["runs", "resume", &run]);
-    assert!(done.err.contains("approved by bob"), "{done:?}");
+    assert!(done.err.contains("answered by bob"), "{done:?}");
     assert_eq!(done.out, "Thank you.\n");
     let silent = office.run(&["--no-questions"]);
     assert!(
