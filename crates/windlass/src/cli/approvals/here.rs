@@ -2,10 +2,11 @@
 //! They see what `approvals show` shows, and what they decide is taken as from anywhere else.
 
 use std::io::{self, IsTerminal as _};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use inquire::{InquireError, Select, Text};
 use serde_json::{Map, Value, json};
+use tokio::signal::unix::{SignalKind, signal};
 use windlass_core::approval::{
     Approval, Ask, Authorize, Digest, PersonDecision, Question, Reach, Scope, Standing,
 };
@@ -39,6 +40,7 @@ pub(in crate::cli) fn asker(stored: &Stored, live: &Arc<Live>) -> Option<Asker> 
         };
         let live = Arc::clone(&live);
         Box::pin(async move {
+            end_with_terminal();
             // A person may take their time; the runtime's threads have other things to do.
             let asked = tokio::task::spawn_blocking(move || {
                 live.suspended(|| ask(&desk, &question).unwrap_or_else(|error| not_asked(&error)))
@@ -47,6 +49,24 @@ pub(in crate::cli) fn asker(stored: &Stored, live: &Arc<Live>) -> Option<Asker> 
         })
     }))
 }
+
+/// Ends the program when its terminal is gone, also where it was told to outlive it: there is nobody
+/// left to answer, and what reads from a terminal that is gone never ends. The run is as after a crash.
+fn end_with_terminal() {
+    static LISTENS: Once = Once::new();
+    LISTENS.call_once(|| {
+        if let Ok(mut hangups) = signal(SignalKind::hangup()) {
+            tokio::spawn(async move {
+                if hangups.recv().await.is_some() {
+                    std::process::exit(HUNG_UP);
+                }
+            });
+        }
+    });
+}
+
+/// The exit code of a program whose terminal is gone.
+const HUNG_UP: i32 = 129;
 
 /// Says why nobody could be asked here. The question stays open.
 fn not_asked(error: &anyhow::Error) -> Asked {
