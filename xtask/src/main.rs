@@ -18,8 +18,9 @@ cargo xtask COMMAND
            tests (some of them against a real llama.cpp server, which the set-up
            fetches once), and every command shown in the README
   readme   only the last of these: every command shown in the README
-  soak     the slow tests: 400,000 texts against the grammar of record, and
-           property tests with many cases
+  soak     the slow tests: 400,000 texts against the grammar of record, property
+           tests with many cases, and processes killed at 1,000 random moments
+           (or at as many as WINDLASS_SOAK_KILLS says)
   bench    benchmarks: gram, loop (agent runs beside other runtimes), embed, start,
            store (the journal beside the disk under it)
   llama    starts the llama.cpp server of the tests, for use by hand
@@ -115,7 +116,13 @@ fn soak() -> anyhow::Result<()> {
     run(verdicts)?;
     let mut signatures = cargo(["test", "--release", "--package", "windlass-spec"]);
     signatures.env("PROPTEST_CASES", "20000");
-    run(signatures)
+    run(signatures)?;
+    // Not a release: what is killed at named points must have them.
+    let mut kills = cargo(["test", "--package", "windlass", "--test", "all"]);
+    kills.args(["--", "suite::kills", "--nocapture"]);
+    let count = env::var("WINDLASS_SOAK_KILLS");
+    kills.env("WINDLASS_SOAK_KILLS", count.as_deref().unwrap_or("1000"));
+    run(kills)
 }
 
 fn bench(program: &str) -> anyhow::Result<()> {

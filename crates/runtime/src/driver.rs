@@ -18,7 +18,7 @@ use windlass_core::model::{ModelErrorKind, ModelRequest};
 use windlass_core::run::{Event, FoldError, Next, PermitError, Run, Settings, Task};
 use windlass_model::ModelEvent;
 use windlass_spec::{AgentName, CallId, RunId};
-use windlass_store::Durability;
+use windlass_store::{Durability, crash_point};
 
 use self::waiting::{Goes, LOOK, Put};
 use crate::crew::{Crew, CrewError, Worker};
@@ -316,6 +316,7 @@ impl Drive<'_> {
     async fn ask_model(&mut self, request: &ModelRequest) -> Result<(), DriveError> {
         let turn = self.run.current_turn();
         let cancel = self.driver.stop.at_once.child_token();
+        crash_point!("model.before");
         let answer = {
             let (watch, id) = (&self.driver.watch, self.run.id());
             let mut events = |event: ModelEvent| watch(id, Progress::Model(&event));
@@ -335,6 +336,7 @@ impl Drive<'_> {
                 }
             }
         };
+        crash_point!("model.after");
         if cancel.is_cancelled() && !self.driver.stop.at_once.is_cancelled() {
             self.take_mail().await?;
             return Ok(());

@@ -7,7 +7,7 @@ mod group;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -30,6 +30,9 @@ const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// How much of the end of the standard error is kept for the operator.
 const KEPT_OF_STDERR: usize = 8 * 1024;
+
+/// How much every pipe takes before anybody reads from it.
+const ROOM_IN_A_PIPE: usize = 4096;
 
 /// How long a program that was asked to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -118,7 +121,10 @@ impl CommandLine {
         promised: Option<&Type>,
         context: &CallContext,
     ) -> Result<Value, ToolError> {
-        let mut child = self.spawn().map_err(|error| self.not_started(&error))?;
+        let arguments = arguments.to_string();
+        let mut child = self
+            .spawn(arguments.as_bytes())
+            .map_err(|error| self.not_started(&error))?;
         let group = ProcessGroup::of(&child);
         let (input, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -131,7 +137,7 @@ impl CommandLine {
                 status.map_err(|error| self.lost(&error))
             };
             let write = async {
-                write(input, arguments).await;
+                write(input, arguments.as_bytes()).await;
                 Ok(())
             };
             let read = read(stdout, &mut output, context.max_output_bytes);
@@ -162,7 +168,8 @@ impl CommandLine {
         }
     }
 
-    fn spawn(&self) -> io::Result<Child> {
+    /// Starts the program. Arguments that it does not find in its input then are written later.
+    fn spawn(&self, arguments: &[u8]) -> io::Result<Child> {
         let mut command = match &self.directory {
             Some(directory) => {
                 let directory = std::path::absolute(directory)?;
@@ -180,7 +187,7 @@ impl CommandLine {
             .args(&self.arguments)
             .env_clear()
             .envs(self.variables())
-            .stdin(Stdio::piped())
+            .stdin(input(arguments)?)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
@@ -250,10 +257,22 @@ impl fmt::Display for CommandLine {
     }
 }
 
-/// Gives the program its arguments. It need not read them: then the pipe breaks, which is no error.
-async fn write(input: Option<ChildStdin>, arguments: &Value) {
+/// The program's input. It holds the arguments from the start if a pipe has room for them: should this
+/// process die, the program still reads what it was called with, and not nothing.
+fn input(arguments: &[u8]) -> io::Result<Stdio> {
+    if arguments.len() > ROOM_IN_A_PIPE {
+        return Ok(Stdio::piped());
+    }
+    let (input, mut output) = io::pipe()?;
+    output.write_all(arguments)?;
+    Ok(input.into())
+}
+
+/// Gives the program the arguments that are not in its input yet. It need not read them: then the pipe
+/// breaks, which is no error.
+async fn write(input: Option<ChildStdin>, arguments: &[u8]) {
     if let Some(mut input) = input {
-        let _ = input.write_all(arguments.to_string().as_bytes()).await;
+        let _ = input.write_all(arguments).await;
         let _ = input.shutdown().await;
     }
 }
@@ -293,5 +312,25 @@ async fn read_end(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     while let Ok(length @ 1..) = source.read(&mut part).await {
         kept.extend(part.iter().take(length));
         kept.drain(..kept.len().saturating_sub(KEPT_OF_STDERR));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_program_has_its_arguments_even_if_whoever_called_it_dies() {
+        let command = CommandLine::new(["cat"]).unwrap();
+        for size in [0, 1, ROOM_IN_A_PIPE] {
+            let arguments = vec![b'x'; size];
+            // Whoever is dead writes nothing any more.
+            let child = command.spawn(&arguments).unwrap();
+            assert!(child.stdin.is_none(), "{size}");
+            let output = child.wait_with_output().await.unwrap();
+            assert_eq!(output.stdout, arguments);
+        }
+        let large = vec![b'x'; ROOM_IN_A_PIPE + 1];
+        assert!(command.spawn(&large).unwrap().stdin.is_some());
     }
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use windlass_spec::{
-    Agent, CallId, Field, NonEmptyText, RiskLevel, RunId, Signature, Timestamp, ToolAttributes,
-    ToolName, ToolSpecification, Type,
+    Agent, CallId, CallRecord, Field, NonEmptyText, RiskLevel, RunId, Signature, Timestamp,
+    ToolAttributes, ToolName, ToolSpecification, Type,
 };
 
 use super::event::{Event, Task};
@@ -49,6 +49,13 @@ impl Run {
     #[must_use]
     pub fn is_sub_agent(&self, name: &str) -> bool {
         self.agent.tool(name).is_none() && self.specification(name).is_some()
+    }
+
+    /// The run that works for a call, if a sub-agent does.
+    #[must_use]
+    pub fn child_run(&self, call: &CallRecord) -> Option<RunId> {
+        let is_sub_agent = self.is_sub_agent(call.tool_name().as_str());
+        is_sub_agent.then(|| child_id(call.id())).flatten()
     }
 
     /// The first event of the run that works for `call`, in exchange for the call's permit. `None`

@@ -60,13 +60,22 @@ impl<'d> Drive<'d> {
             let permit = self.run.permit(call)?;
             running.push(self.running(call.clone(), permit, &cancel));
         }
+        if self.run.end().is_some() {
+            cancel.cancel();
+        }
         let mut stands = None;
         while !running.is_empty() {
             let now = self.driver.durable.now();
             let left = self.run.time_left(now).unwrap_or(Duration::MAX);
             match tokio::time::timeout(left.min(LOOK), running.next()).await {
                 Ok(Some((call, came))) => match came? {
-                    Came::Ended(ended) => self.end_call(&call, *ended).await?,
+                    Came::Ended(ended) => {
+                        self.end_call(&call, *ended).await?;
+                        // Who stopped the work of a sub-agent may want all of it stopped.
+                        if self.is_of_sub_agent(&call)? && self.stop_if_told().await? {
+                            cancel.cancel();
+                        }
+                    }
                     Came::Asks(question) => self.ask_for_tool(&call, *question).await?,
                     Came::Stands { for_person } => {
                         *stands.get_or_insert(false) |= for_person;
@@ -154,6 +163,11 @@ impl<'d> Drive<'d> {
         } else {
             Err(unknown("is declared otherwise since this run began"))
         }
+    }
+
+    fn is_of_sub_agent(&self, call: &CallId) -> Result<bool, DriveError> {
+        let (record, _) = self.run.call(call)?;
+        Ok(self.run.is_sub_agent(record.tool_name().as_str()))
     }
 
     pub(super) async fn end_call(&mut self, call: &CallId, ended: Ended) -> Result<(), DriveError> {

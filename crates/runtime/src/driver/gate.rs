@@ -109,11 +109,23 @@ impl Drive<'_> {
 
     /// Writes down that a call starts, if it still may. Whether it does.
     pub(super) async fn may_run(&mut self, call: &CallId) -> Result<bool, DriveError> {
-        let (record, decision) = self.run.call(call)?;
-        let risk = self.run.risk(call);
-        if record.state() == CallState::Running {
-            return self.may_go_on(call, risk).await;
+        if self.run.end().is_some() {
+            return Ok(false);
         }
+        let (record, _) = self.run.call(call)?;
+        let risk = self.run.risk(call);
+        let is_under_way = record.state() == CallState::Running;
+        if is_under_way && !self.may_go_on(call, risk).await? {
+            return Ok(false);
+        }
+        // Who wants the run stopped wants no further effect.
+        if risk != RiskLevel::Reversible && self.stop_if_told().await? {
+            return Ok(false);
+        }
+        if is_under_way {
+            return Ok(true);
+        }
+        let (_, decision) = self.run.call(call)?;
         let Some(decision) = decision else {
             return Ok(false);
         };

@@ -142,6 +142,15 @@ impl Drive<'_> {
         Ok(())
     }
 
+    /// Stops the run if somebody wants that. Whether they do.
+    pub(super) async fn stop_if_told(&mut self) -> Result<bool, DriveError> {
+        let is_told = self.run.end().is_none() && self.is_to_be_cancelled().await?;
+        if is_told {
+            self.take_mail().await?;
+        }
+        Ok(is_told)
+    }
+
     /// Whether somebody wants the run to be stopped.
     pub(super) async fn is_to_be_cancelled(&self) -> Result<bool, DriveError> {
         let mail = self.journal.mail().await?;

@@ -10,7 +10,7 @@ use windlass_core::approval::{Approval, PersonDecision, Reach, Scope, Standing, 
 use windlass_core::gate::Governance;
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_model::ScriptedModel;
-use windlass_runtime::{Asked, Crew, Driver, Patience, Stored, Worker, now};
+use windlass_runtime::{Asked, Crew, Driver, Patience, Progress, Stored, Worker, now};
 use windlass_spec::envelope::{Intervention, InterventionType};
 use windlass_spec::{CallRecord, CallState, NonEmptyText, RunId, ToolName, ToolResponse};
 use windlass_store::{ApprovalFilter, HoldFilter, RunFilter, RunState, Store};
@@ -414,6 +414,55 @@ async fn a_cancellation_from_elsewhere_reaches_the_running_tool() {
             _ => None,
         });
     assert_eq!(by.unwrap().as_str(), "bob");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_to_be_stopped_begins_no_further_effect() {
+    let office = Office::new();
+    let run = office
+        .driver(pays())
+        .start(new_task("Pay Bob."))
+        .await
+        .unwrap();
+    office.decide("bob", PersonDecision::Approve);
+    let store = office.store();
+    // Nothing is between the leave and the call but this.
+    let driver = office
+        .driver(finishes())
+        .watched_by(Arc::new(move |id, progress| {
+            if let Progress::Event(Event::Settled { .. }) = progress {
+                store.request_cancel(id, &identity("bob"), now()).unwrap();
+            }
+        }));
+    let run = driver.resume(run.id()).await.unwrap();
+    assert_eq!(run.end(), Some(&RunEnd::Cancelled));
+    assert!(office.done().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_to_be_stopped_does_not_outlive_the_work_of_its_sub_agent() {
+    let office = Office::new();
+    let chief =
+        || ScriptedModel::answers([call("clerk", json!({"task": "Pay Bob."})), finish("Paid.")]);
+    let crew = |chief: ScriptedModel, clerk: ScriptedModel| {
+        Crew::new(office.worker("chief", chief)).with(office.worker("clerk", clerk))
+    };
+    let driver = office.driver_of(crew(chief(), pays()));
+    let run = driver.start(new_task("See to it.")).await.unwrap();
+    let store = office.store();
+    let runs = store.runs(&RunFilter::default()).unwrap();
+    for run in &runs {
+        let bob = identity("bob");
+        store.request_cancel(&run.run, &bob, now()).unwrap();
+    }
+    // Whoever wanted it stopped died before it was.
+    let driver = office.driver_of(crew(finishes(), finishes()));
+    let run = driver.resume(run.id()).await.unwrap();
+    assert_eq!(run.end(), Some(&RunEnd::Cancelled));
+    for run in runs {
+        let summary = store.summary(&run.run).unwrap();
+        assert_eq!(summary.end, Some(RunEnd::Cancelled), "{}", run.run);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

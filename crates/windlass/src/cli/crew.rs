@@ -90,11 +90,13 @@ pub(super) fn assembly(options: &CrewOptions) -> anyhow::Result<Map<String, Valu
     }
 }
 
-/// Puts the agents of a run to work again as they were, or otherwise where `options` says so.
+/// Puts the agents of a run to work again as they were, or with another library or model. Its models
+/// have answered so often before.
 pub(super) fn reassemble(
     run: &Run,
     library: Option<&str>,
     model: Option<&str>,
+    answered: usize,
     data: Option<&Path>,
 ) -> anyhow::Result<Crew> {
     let kept = Value::Object(run.assembly().clone());
@@ -104,7 +106,7 @@ pub(super) fn reassemble(
             run.id()
         )
     })?;
-    options.answered = run.turns().len();
+    options.answered = answered;
     if let Some(library) = library {
         options.library = Some(library.to_owned());
     }

@@ -5,8 +5,9 @@ mod cancel;
 mod list;
 mod show;
 
+use windlass_core::run::Run;
 use windlass_runtime::Stored;
-use windlass_store::RunState;
+use windlass_store::{Error, RunState, Store};
 
 use super::Outcome;
 use super::arguments::{Runs, RunsCommand};
@@ -63,7 +64,23 @@ fn resume(
     if store.summary(&id)?.state == RunState::Ended {
         return show_end(&run, store, as_json);
     }
-    let crew = crew::reassemble(&run, library, model, command.data.as_deref())?;
+    let answered = answered(store, &run)?;
+    let crew = crew::reassemble(&run, library, model, answered, command.data.as_deref())?;
     let run = block_on(async { driver(crew, stored, false, as_json).resume(&id).await })??;
     show_end(&run, store, as_json)
+}
+
+/// How often models answered in a run and in those that work for it: of a script that all of them
+/// share, so many answers were given.
+fn answered(store: &Store, run: &Run) -> Result<usize, Error> {
+    let mut answered = run.turns().len();
+    for child in run.calls().filter_map(|call| run.child_run(call)) {
+        match store.fold(&child) {
+            Ok(child) => answered += self::answered(store, &child)?,
+            // The process died before the sub-agent began.
+            Err(Error::NoSuchRun(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(answered)
 }

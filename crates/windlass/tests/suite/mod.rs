@@ -9,6 +9,7 @@ mod completions;
 mod documentation;
 mod examples;
 mod holds;
+mod kills;
 mod policy;
 mod program;
 mod run_list;

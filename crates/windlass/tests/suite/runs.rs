@@ -215,3 +215,30 @@ fn an_agent_runs_with_commands_and_no_rust() {
     assert!(told.ends_with("exit code 0\n"), "{told}");
     assert!(told.contains("done"), "{told}");
 }
+
+#[test]
+fn a_script_that_sub_agents_share_is_gone_on_with_where_all_of_them_were() {
+    let place = Place::new()
+        .with("agent.gram", r#"[clerk:Agent {instruction: "Do it.", model: "m"} |
+            [helper:Agent {description: "Wires money", instruction: "Wire it.", model: "m"} |
+                [wire:Tool {description: "Wires money abroad", risk: irreversible} | ()==>(::Text)]]]"#)
+        .with("tools.toml", "name = \"tools\"\n[tools.wire]\ndescription = \"Wires money abroad\"\nsignature = \"() --> IO Text\"\ncommand = [\"echo\", \"wired\"]\n")
+        .with("answers.jsonl", "{\"calls\": [{\"tool\": \"helper\", \"arguments\": {\"json\": {\"task\": \"Wire it.\"}}}]}\n{\"calls\": [{\"tool\": \"wire\", \"arguments\": {\"json\": {}}}]}\n{\"text\": \"It is wired.\"}\n{\"text\": \"All is done.\"}\n");
+    let told = place.run(&[
+        "run",
+        "agent.gram",
+        "wire",
+        "--library",
+        "tools.toml",
+        "--model",
+        "scripted:answers.jsonl",
+    ]);
+    assert!(told.ends_with("exit code 4\n"), "{told}");
+    // The latest run is that of the sub-agent.
+    let latest = run_id(&place);
+    let (outermost, _) = latest.split_once('.').unwrap();
+    place.run(&["approvals", "approve", &latest, "--yes"]);
+    let told = place.run(&["runs", "resume", outermost]);
+    assert!(told.contains("All is done."), "{told}");
+    assert_eq!(told.matches("call 0: wired").count(), 1, "{told}");
+}
