@@ -202,6 +202,8 @@ impl Driver {
             drive
                 .happen(Event::Resumed { at }, Durability::Relaxed)
                 .await?;
+            // Somebody may have stopped it while nobody was at it.
+            drive.take_mail().await?;
         }
         self.finish(drive).await
     }

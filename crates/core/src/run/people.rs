@@ -398,7 +398,9 @@ impl Run {
             return Err(refused());
         };
         let asked = stand.question.as_ref().ok_or_else(refused)?;
-        if asked.asked_digest() != approval.asked_digest() {
+        // All of it, not only the call: whom it was put to, until when, and how many have to agree
+        // is what the run goes by. An answer to an earlier question about the same call is none.
+        if asked.request() != approval.request() {
             return Err(refused());
         }
         let outcome = approval.outcome().ok_or_else(refused)?;

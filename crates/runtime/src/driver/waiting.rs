@@ -57,6 +57,19 @@ impl Drive<'_> {
         if self.take_mail().await? == Took::Something {
             return Ok(Goes::On);
         }
+        let now = self.driver.durable.now();
+        let left = Duration::from_micros(waiting.until.microseconds_since(now));
+        if left.is_zero() {
+            self.driver.durable.sweep().await?;
+            if self.take_mail().await? == Took::Something {
+                return Ok(Goes::On);
+            }
+            if self.run.held_calls().any(|(_, until)| until <= now) {
+                self.happen(Event::TimePassed { at: now }, Durability::Relaxed)
+                    .await?;
+                return Ok(Goes::On);
+            }
+        }
         if waiting.for_person && self.ask_whoever_is_there().await? == Asked::Decided {
             self.take_mail().await?;
             return Ok(Goes::On);
@@ -67,19 +80,14 @@ impl Drive<'_> {
         if waiting.for_person && may_leave && !is_held {
             return self.leave_waiting().await;
         }
-        let now = self.driver.durable.now();
-        let left = Duration::from_micros(waiting.until.microseconds_since(now));
-        if left.is_zero() {
-            self.driver.durable.sweep().await?;
-            if self.take_mail().await? == Took::Nothing {
-                self.happen(Event::TimePassed { at: now }, Durability::Relaxed)
-                    .await?;
-            }
-            return Ok(Goes::On);
-        }
+        // Time alone brings nothing any more if it is up and nothing came of it.
+        let pause = match left.is_zero() {
+            true => LOOK_CLOSELY,
+            false => left.min(LOOK_CLOSELY),
+        };
         let stop = &self.driver.stop;
         tokio::select! {
-            () = tokio::time::sleep(left.min(LOOK_CLOSELY)) => {}
+            () = tokio::time::sleep(pause) => {}
             () = stop.after_step.cancelled() => {}
             () = stop.at_once.cancelled() => {}
         }
@@ -135,7 +143,12 @@ impl Drive<'_> {
         // same, so that it is not met again.
         let event = match self.run.clone().apply(event.event()) {
             Ok(()) => event,
-            Err(_) => self.journal.redacted(Event::TimePassed { at })?,
+            Err(error) => {
+                if self.is_open(event.event()) && !self.is_to_be_cancelled().await? {
+                    return Err(error.into());
+                }
+                self.journal.redacted(Event::TimePassed { at })?
+            }
         };
         self.happen_beside(event.into_event(), Beside::Take(mail.id))
             .await?;
@@ -149,6 +162,16 @@ impl Drive<'_> {
             self.take_mail().await?;
         }
         Ok(is_told)
+    }
+
+    /// Whether an event settles a question that is open. If it does not fit that question, somebody
+    /// has been at one of the two.
+    fn is_open(&self, event: &Event) -> bool {
+        let Event::Settled { approval, .. } = event else {
+            return false;
+        };
+        let mut questions = self.run.questions();
+        questions.any(|question| question.call() == approval.call())
     }
 
     /// Whether somebody wants the run to be stopped.

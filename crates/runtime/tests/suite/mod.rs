@@ -1,6 +1,9 @@
 //! Whole runs: a scripted model, real tools, runs kept in memory or on disk.
 
 mod children;
+mod forgeries;
+mod machine;
+mod office;
 mod people;
 mod support;
 

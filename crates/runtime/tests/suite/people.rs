@@ -1,158 +1,20 @@
 //! Runs that wait for people, on a real database: asked, held, undone, cancelled, gone on with by
 //! another process or from another hand.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use windlass_core::approval::{Approval, PersonDecision, Reach, Scope, Standing, canonical};
+use serde_json::json;
+use windlass_core::approval::{Approval, PersonDecision, Reach, Scope, Standing};
 use windlass_core::gate::Governance;
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_model::ScriptedModel;
-use windlass_runtime::{Asked, Crew, Driver, Patience, Progress, Stored, Worker, now};
-use windlass_spec::envelope::{Intervention, InterventionType};
-use windlass_spec::{CallRecord, CallState, NonEmptyText, RunId, ToolName, ToolResponse};
-use windlass_store::{ApprovalFilter, HoldFilter, RunFilter, RunState, Store};
-use windlass_tools::{BindingMode, Tool, ToolLibrary, bind};
+use windlass_runtime::{Asked, Crew, Patience, Progress, now};
+use windlass_spec::{CallRecord, CallState, NonEmptyText, RunId, ToolName};
+use windlass_store::{HoldFilter, RunFilter, RunState};
 
+use super::office::{Office, finishes, pays, state};
 use super::support::{call, finish, identity, new_task};
-
-const FILE: &str = r#"
-[clerk:Agent {instruction: "Do the office work.", model: "OpenAI/gpt-4o-mini"} |
-  [look:Tool {description: "Looks something up", risk: reversible} | (what::Text)==>(::Object)],
-  [note:Tool {description: "Writes a note into the book", risk: reversible_with_delay, undo_window_seconds: 1} | (text::Text)==>(::Text)],
-  [pay:Tool {description: "Pays somebody an amount", risk: irreversible} | (to::Text)==>(amount::Int)==>(::Text)]]
-
-[chief:Agent {description: "Leads the office", instruction: "Lead the office.", model: "OpenAI/gpt-4o-mini"} | clerk]
-"#;
-
-/// An office: a database, and a book of what really happened.
-struct Office {
-    directory: tempfile::TempDir,
-    done: Arc<Mutex<Vec<String>>>,
-    governance: Governance,
-}
-
-impl Office {
-    fn new() -> Self {
-        Self {
-            directory: tempfile::tempdir().unwrap(),
-            done: Arc::default(),
-            governance: Governance::default(),
-        }
-    }
-
-    fn path(&self) -> PathBuf {
-        Path::new(self.directory.path()).join("windlass.db")
-    }
-
-    fn store(&self) -> Arc<Store> {
-        Arc::new(Store::open(self.path()).unwrap())
-    }
-
-    fn done(&self) -> Vec<String> {
-        self.done.lock().unwrap().clone()
-    }
-
-    fn library(&self) -> ToolLibrary {
-        let tool = |name: &str, description: &str, signature: &str| {
-            let (done, own) = (Arc::clone(&self.done), name.to_owned());
-            Tool::builder(name)
-                .description(description)
-                .signature(signature)
-                .handler(move |arguments: Value| {
-                    let (done, own) = (Arc::clone(&done), own.clone());
-                    async move {
-                        if arguments["to"] == "Slow" {
-                            tokio::time::sleep(Duration::from_secs(20)).await;
-                        }
-                        done.lock()
-                            .unwrap()
-                            .push(format!("{own} {}", canonical(&arguments)));
-                        Ok(match own.as_str() {
-                            "look" if arguments["what"] == "captcha" => captcha(),
-                            "look" => json!({"found": arguments["what"]}),
-                            _ => json!("done"),
-                        })
-                    }
-                })
-                .build()
-                .unwrap()
-        };
-        ToolLibrary::new("office")
-            .with(tool(
-                "look",
-                "Looks something up",
-                "(what: Text) --> IO Object",
-            ))
-            .with(tool(
-                "note",
-                "Writes a note into the book",
-                "(text: Text) --> IO Text",
-            ))
-            .with(tool(
-                "pay",
-                "Pays somebody an amount",
-                "(to: Text, amount: Int) --> IO Text",
-            ))
-    }
-
-    fn worker(&self, name: &str, model: ScriptedModel) -> Worker {
-        let file = windlass_spec::read(FILE).file.unwrap();
-        let agent = file.agent(name).unwrap().clone();
-        Worker {
-            tools: bind(&agent, &self.library(), BindingMode::Exact).unwrap(),
-            agent,
-            model: Arc::new(model),
-        }
-    }
-
-    /// Somebody who drives runs, with a connection of their own.
-    fn driver(&self, model: ScriptedModel) -> Driver {
-        let crew = Crew::new(self.worker("clerk", model));
-        self.driver_of(crew)
-    }
-
-    fn driver_of(&self, crew: Crew) -> Driver {
-        let stored = Stored::new(self.store(), identity("ann"));
-        Driver::new(crew.governed_by(self.governance.clone()), Arc::new(stored))
-    }
-
-    fn pending(&self) -> Vec<Approval> {
-        let store = self.store();
-        store.approvals(&ApprovalFilter::pending(), now()).unwrap()
-    }
-
-    fn decide(&self, by: &str, decision: PersonDecision) {
-        let asked = self.pending().remove(0);
-        self.store()
-            .decide(asked.call(), None, &identity(by), decision, now())
-            .unwrap();
-    }
-}
-
-fn captcha() -> Value {
-    let text = |text: &str| NonEmptyText::new(text).unwrap();
-    let work = Intervention::new(
-        InterventionType::Captcha,
-        text("example"),
-        text("Please solve the captcha."),
-    );
-    serde_json::to_value(ToolResponse::intervention(work, now())).unwrap()
-}
-
-fn pays() -> ScriptedModel {
-    ScriptedModel::answers([call("pay", json!({"to": "Bob", "amount": 5}))])
-}
-
-fn finishes() -> ScriptedModel {
-    ScriptedModel::answers([finish("Done.")])
-}
-
-fn state(store: &Store, run: &RunId) -> RunState {
-    store.summary(run).unwrap().state
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_waits_on_disk_for_a_person_and_goes_on_when_they_decided() {
@@ -534,4 +396,23 @@ async fn a_journal_with_people_in_it_reads_back_as_it_was() {
     let read = Run::fold(&events).unwrap();
     assert_eq!(read.turns(), done.turns());
     assert_eq!(read.response(), done.response());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_have_an_effect_does_not_start_after_the_run_was_stopped() {
+    let office = Office::new();
+    let payment = json!({"to": "Bob", "amount": 5});
+    let leave = json!({"tool_name": "pay", "tool_args": payment, "reason": "It is due."});
+    let model = ScriptedModel::answers([call("request_authorization", leave)]);
+    let run = office.driver(model).start(new_task("Pay.")).await.unwrap();
+    office.decide("bob", PersonDecision::Approve);
+    // Somebody stops the run while its model thinks of the call that it has leave for.
+    let (store, id) = (office.store(), run.id().clone());
+    let model = ScriptedModel::function(move |_| {
+        store.request_cancel(&id, &identity("bob"), now()).unwrap();
+        Ok(call("pay", payment.clone()))
+    });
+    let done = office.driver(model).resume(run.id()).await.unwrap();
+    assert_eq!(done.end(), Some(&RunEnd::Cancelled));
+    assert!(office.done().is_empty());
 }

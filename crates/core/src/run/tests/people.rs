@@ -150,6 +150,33 @@ fn what_was_decided_about_another_call_changes_nothing() {
 }
 
 #[test]
+fn what_was_decided_about_another_question_for_the_same_call_changes_nothing() {
+    type Change = fn(&mut Request);
+    let changes: [Change; 4] = [
+        |request| request.expires_at = at(1_000_000_000),
+        |request| request.asked_at = at(0),
+        |request| request.principal.tenant = text("elsewhere"),
+        |request| request.approvers.push(identity("eve").principal),
+    ];
+    for change in changes {
+        let mut driven = asked();
+        let mut request = driven.run.questions().next().unwrap().request().clone();
+        change(&mut request);
+        let mut by = identity("eve");
+        by.tenant = request.principal.tenant.clone();
+        let mut other = Approval::ask(request).unwrap();
+        let now = driven.now();
+        other
+            .decide(&by, PersonDecision::Approve, None, now)
+            .unwrap();
+        let call = other.call().clone();
+        let refused = driven.settled(other);
+        assert_eq!(refused, Err(FoldError::NotWhatWasAsked(call)));
+        assert!(matches!(driven.run.next(), Next::Wait(_)));
+    }
+}
+
+#[test]
 fn a_model_may_ask_a_person() {
     let mut driven = Driven::start("x", Settings::default());
     driven.says(vec![call(
