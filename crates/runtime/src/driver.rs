@@ -25,7 +25,7 @@ use crate::crew::{Crew, CrewError, Worker};
 use crate::durable::{Beside, Durable, DurableError, Journal, TakenOver};
 use crate::progress::{Progress, Watch, watch_nothing};
 
-pub use self::waiting::{Asked, Asker, Patience};
+pub use self::waiting::{Asked, Asker, Patience, mail_event};
 
 /// Why a run could not be driven on. Its journal is as it was.
 #[derive(Debug, thiserror::Error)]

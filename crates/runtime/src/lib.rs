@@ -14,7 +14,7 @@ mod stored;
 
 pub use choice::{ModelChoice, NoModel, choose_model};
 pub use crew::{Crew, CrewError, ModelOf, Worker};
-pub use driver::{Asked, Asker, DriveError, Driver, NewTask, Patience, Stop};
+pub use driver::{Asked, Asker, DriveError, Driver, NewTask, Patience, Stop, mail_event};
 pub use durable::{Beside, Durable, DurableError, DurableFuture, Journal, TakenOver, now};
 pub use memory::InMemory;
 pub use progress::{Progress, Watch, frames, watch_nothing};

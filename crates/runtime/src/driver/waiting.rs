@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use windlass_core::approval::Approval;
 use windlass_core::run::{Event, RunEnd, Waiting};
-use windlass_spec::CallId;
+use windlass_spec::{CallId, Timestamp};
 use windlass_store::{Durability, Mail, Message};
 
 use super::{Drive, DriveError};
@@ -131,14 +131,8 @@ impl Drive<'_> {
 
     async fn take(&mut self, mail: Mail) -> Result<(), DriveError> {
         let at = self.driver.durable.now();
-        let event = match (mail.message, mail.by) {
-            (Message::Settled(approval), _) => Event::Settled { approval, at },
-            (Message::Undo(call), Some(by)) => Event::Undone { call, by, at },
-            (Message::Release(call), Some(by)) => Event::Released { call, by, at },
-            (Message::Cancel, by) => Event::Cancelled { by, at },
-            (Message::Undo(_) | Message::Release(_), None) => Event::TimePassed { at },
-        };
-        let event = self.journal.redacted(event)?;
+        let id = mail.id;
+        let event = self.journal.redacted(mail_event(mail, at))?;
         // What no longer fits, such as an answer to a question that was withdrawn, is taken all the
         // same, so that it is not met again.
         let event = match self.run.clone().apply(event.event()) {
@@ -150,7 +144,7 @@ impl Drive<'_> {
                 self.journal.redacted(Event::TimePassed { at })?
             }
         };
-        self.happen_beside(event.into_event(), Beside::Take(mail.id))
+        self.happen_beside(event.into_event(), Beside::Take(id))
             .await?;
         Ok(())
     }
@@ -178,6 +172,18 @@ impl Drive<'_> {
     pub(super) async fn is_to_be_cancelled(&self) -> Result<bool, DriveError> {
         let mail = self.journal.mail().await?;
         Ok(mail.iter().any(|mail| mail.message == Message::Cancel))
+    }
+}
+
+/// The event that a mail leads to for whoever takes it, if it still fits.
+#[must_use]
+pub fn mail_event(mail: Mail, at: Timestamp) -> Event {
+    match (mail.message, mail.by) {
+        (Message::Settled(approval), _) => Event::Settled { approval, at },
+        (Message::Undo(call), Some(by)) => Event::Undone { call, by, at },
+        (Message::Release(call), Some(by)) => Event::Released { call, by, at },
+        (Message::Cancel, by) => Event::Cancelled { by, at },
+        (Message::Undo(_) | Message::Release(_), None) => Event::TimePassed { at },
     }
 }
 

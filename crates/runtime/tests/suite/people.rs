@@ -10,7 +10,7 @@ use windlass_core::gate::Governance;
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_model::ScriptedModel;
 use windlass_runtime::{Asked, Crew, Patience, Progress, now};
-use windlass_spec::{CallRecord, CallState, NonEmptyText, RunId, ToolName};
+use windlass_spec::{CallRecord, CallState, NonEmptyText, ToolName};
 use windlass_store::{HoldFilter, RunFilter, RunState};
 
 use super::office::{Office, finishes, pays, state};

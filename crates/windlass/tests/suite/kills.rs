@@ -138,10 +138,7 @@ fn work(plan: Plan, fate: Fate) -> (Operator, Look) {
     }));
     match done {
         Ok(look) => (operator, look),
-        Err(panic) => {
-            eprintln!("{}\n{:#?}", operator.log.join("\n"), operator.deaths);
-            std::panic::resume_unwind(panic)
-        }
+        Err(_) => panic!("{}\n{:#?}", operator.log.join("\n"), operator.deaths),
     }
 }
 

@@ -6,13 +6,34 @@ use serde_json::{Value, json};
 use windlass_core::approval::{ApprovalStatus, HoldStatus};
 use windlass_core::run::{Event, RunEnd};
 use windlass_spec::{RunId, SecurityLevel};
-use windlass_store::{Durability, Message, RunState};
+use windlass_store::{Durability, Message, RunFilter, RunState};
 
 use super::program::Place;
 use super::seeded::{
     ask, at, authorize, begin, begin_for, call, hold, leave, open, request, run_as, stored,
     wants_to_pay,
 };
+
+/// Implementations that are not called.
+const TOOLS: &str = r#"
+name = "tools"
+[tools.pay]
+description = "Pays somebody"
+signature = '(to: Text, amount: Int, note: Text = "none") --> IO Text'
+command = ["false"]
+[tools.mail]
+description = "Sends a mail"
+signature = "(to: Text, text: Text) --> IO Text"
+command = ["false"]
+[tools.change]
+description = "Changes what is kept"
+signature = "(sql: Text) --> IO Text"
+command = ["false"]
+[tools.search]
+description = "Searches for something"
+signature = "(query: Text) --> IO Text"
+command = ["false"]
+"#;
 
 fn id(run: &str) -> RunId {
     RunId::new(run).unwrap()
@@ -222,6 +243,46 @@ fn a_run_that_nobody_has_in_hand_is_cancelled_at_once_with_all_that_works_for_it
     again.is_refused(8, "has ended");
     assert_eq!(again.json()["error"], "ended");
     run_as(&place, "bea", &["runs", "cancel", "r9"]).is_refused(7, "r9");
+}
+
+#[test]
+fn what_people_decided_before_a_run_is_cancelled_is_in_its_journal() {
+    let place = Place::new()
+        .with("agent.gram", super::seeded::AGENT)
+        .with(
+            "answers.jsonl",
+            r#"{"calls": [{"tool": "ask_human", "arguments": {"json": {"question": "Which?"}}}]}"#,
+        )
+        .with("tools.toml", TOOLS);
+    let run = [
+        "run",
+        "agent.gram",
+        "Do it.",
+        "--library",
+        "tools.toml",
+        "--model",
+        "scripted:answers.jsonl",
+    ];
+    let told = run_as(&place, "bea", &run);
+    assert_eq!(told.code, 4, "{told:?}");
+    let store = open(&place);
+    let run = store.runs(&RunFilter::default()).unwrap()[0].run.clone();
+    run_as(
+        &place,
+        "bea",
+        &["approvals", "respond", run.as_str(), "this"],
+    );
+    run_as(&place, "bea", &["runs", "cancel", run.as_str()]);
+    assert!(store.mail(&run).unwrap().is_empty());
+    let events = store.events(&run).unwrap();
+    let last: Vec<&Event> = events
+        .iter()
+        .rev()
+        .map(|(_, event)| event)
+        .take(2)
+        .collect();
+    let is_kept = matches!(last[..], [Event::Cancelled { .. }, Event::Settled { .. }]);
+    assert!(is_kept, "{last:#?}");
 }
 
 #[test]

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use windlass_core::approval::Identity;
 use windlass_core::run::{Event, Run, RunEnd};
-use windlass_runtime::{local_identity, now};
+use windlass_runtime::{local_identity, mail_event, now};
 use windlass_spec::RunId;
-use windlass_store::{Alongside, Error, Message, RunFilter, RunState, Store};
+use windlass_store::{Alongside, Error, RunFilter, RunJournal, RunState, Store};
 
 use super::list::end_word;
 use crate::cli::Outcome;
@@ -78,13 +78,13 @@ fn end(store: &Store, run: &RunId, person: &Identity, deadline: Instant) -> anyh
             Ok(journal) => {
                 let mut folded = store.fold(run).map_err(refused)?;
                 if folded.end().is_none() {
+                    take_mail(&journal, &mut folded)?;
+                }
+                if folded.end().is_none() {
                     let by = Some(person.principal.clone());
                     let event = journal.redacted(Event::Cancelled { by, at: now() })?;
                     folded.apply(event.event())?;
-                    let mail = journal.mail()?;
-                    let told = mail.iter().filter(|mail| mail.message == Message::Cancel);
-                    let taken: Vec<_> = told.map(|mail| Alongside::Take(mail.id)).collect();
-                    journal.append_alongside(&event, &taken)?;
+                    journal.append_alongside(&event, &[])?;
                 }
                 journal.end(&end_of(&folded))?;
                 return Ok(Ended::Here);
@@ -95,6 +95,21 @@ fn end(store: &Store, run: &RunId, person: &Identity, deadline: Instant) -> anyh
             Err(error) => return Err(refused(error)),
         }
     }
+}
+
+/// Takes what others want of a run, the last of which is most likely that it stops. What people decided
+/// before belongs in its journal, whatever may still come of it.
+fn take_mail(journal: &RunJournal, run: &mut Run) -> anyhow::Result<()> {
+    for mail in journal.mail()? {
+        let (id, at) = (mail.id, now());
+        let mut event = journal.redacted(mail_event(mail, at))?;
+        if run.apply(event.event()).is_err() {
+            event = journal.redacted(Event::TimePassed { at })?;
+            run.apply(event.event())?;
+        }
+        journal.append_alongside(&event, &[Alongside::Take(id)])?;
+    }
+    Ok(())
 }
 
 /// The end that the events make. A process that died between the last event and the end left it out.
