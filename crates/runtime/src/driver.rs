@@ -17,7 +17,7 @@ use windlass_core::gate::Rules;
 use windlass_core::model::{ModelErrorKind, ModelRequest};
 use windlass_core::run::{Event, FoldError, Next, PermitError, Run, Settings, Task};
 use windlass_model::ModelEvent;
-use windlass_spec::{AgentName, CallId, RunId};
+use windlass_spec::{AgentName, CallId, CallState, RunId};
 use windlass_store::{Durability, crash_point};
 
 use self::waiting::{Goes, LOOK, Put};
@@ -280,6 +280,7 @@ impl Drive<'_> {
                 Next::RunCalls(calls) => self.run_calls(&calls).await?,
                 Next::Wait(waiting) => self.wait(waiting).await?,
                 Next::Done(end) => {
+                    self.stop_children().await?;
                     self.journal.end(&end).await?;
                     return Ok(());
                 }
@@ -288,6 +289,25 @@ impl Drive<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// Stops the runs of sub-agents that still work for this one, which is over: nobody would go on
+    /// with them. One that another process has in hand is left to that.
+    async fn stop_children(&self) -> Result<(), DriveError> {
+        let under_way = self.run.calls();
+        let under_way = under_way.filter(|call| call.state() == CallState::Running);
+        let children: Vec<RunId> = under_way
+            .filter_map(|call| self.run.child_run(call))
+            .collect();
+        for child in children {
+            let stop = Stop::default();
+            stop.at_once.cancel();
+            let driver = self.driver.clone().stopped_by(stop);
+            if let Ok(Some(taken)) = self.driver.durable.take_over(&child).await {
+                Box::pin(driver.go_on(taken)).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Lets an event happen and keeps it, both without secrets. An event that does not fit never
