@@ -22,7 +22,7 @@ cargo xtask COMMAND
            tests with many cases, and processes killed at 1,000 random moments
            (or at as many as WINDLASS_SOAK_KILLS says)
   bench    benchmarks: gram, loop (agent runs beside other runtimes), embed, start,
-           store (the journal beside the disk under it)
+           store (the journal beside the disk under it), gate (decisions)
   llama    starts the llama.cpp server of the tests, for use by hand
   deny     licences and advisories of the dependencies (needs cargo-deny)
 ";
@@ -42,6 +42,14 @@ fn main() -> ExitCode {
             "--release",
             "--package",
             "windlass-embed",
+            "--example",
+            "measure",
+        ])),
+        ["bench", "gate"] => run(cargo([
+            "run",
+            "--release",
+            "--package",
+            "windlass-policy",
             "--example",
             "measure",
         ])),
