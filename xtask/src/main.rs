@@ -51,7 +51,7 @@ fn main() -> ExitCode {
             "--package",
             "windlass-policy",
             "--example",
-            "measure",
+            "decisions",
         ])),
         ["bench", "start"] => run(cargo(["build", "--release", "--package", "windlass"]))
             .and_then(|()| start::measure(&root(), &target())),

@@ -1,6 +1,6 @@
 //! Measures what a decision costs, with the default policies and with 200 rules.
 //!
-//! `cargo run --release -p windlass-policy --example measure`
+//! `cargo xtask bench gate`
 
 #![allow(clippy::print_stdout, reason = "a program that reports figures")]
 
