@@ -16,6 +16,7 @@ mod people;
 mod repair;
 mod request;
 mod settings;
+mod settling;
 mod stand;
 mod state;
 mod sub_agent;

@@ -7,6 +7,7 @@ use windlass_core::run::{CallEnd, Event, GateStep, ToolQuestion};
 use windlass_spec::{CallId, CallState, Effect, ErrorCategory, Failure, RiskLevel};
 use windlass_store::Durability;
 
+use super::waiting::{LOOK_CLOSELY, Took};
 use super::{Drive, DriveError};
 use crate::durable::Beside;
 
@@ -154,8 +155,9 @@ impl Drive<'_> {
             let is_started = self
                 .happen_beside(event, Beside::Start(call.clone()))
                 .await?;
-            if !is_started {
-                self.take_mail().await?;
+            if !is_started && self.take_mail().await? == Took::Nothing {
+                // The clock was set back, and the store still counts the window: no hurry.
+                tokio::time::sleep(LOOK_CLOSELY).await;
             }
             return Ok(is_started);
         }

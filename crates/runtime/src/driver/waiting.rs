@@ -18,7 +18,7 @@ use crate::durable::Beside;
 pub(super) const LOOK: Duration = Duration::from_millis(250);
 
 /// How often it is looked at while there is nothing else to do.
-const LOOK_CLOSELY: Duration = Duration::from_millis(100);
+pub(super) const LOOK_CLOSELY: Duration = Duration::from_millis(100);
 
 /// Puts a question to a person who is there, for instance at a terminal. Whoever answers decides in
 /// the same way as everybody else, from wherever they are; the run learns of it by its mail.
