@@ -68,7 +68,12 @@ impl Gate {
     }
 
     fn decide(&self, run: &Run, call: &CallId) -> anyhow::Result<Decision> {
-        Ok(run.decide(call, &self.who, &self.rules, &|_| true)?)
+        Ok(run.decide(
+            call,
+            &self.who,
+            &self.rules,
+            &windlass_core::limits::Readiness::Ready,
+        )?)
     }
 }
 
@@ -129,6 +134,7 @@ fn events(agent: &Agent, gate: &Gate, turns: u32) -> anyhow::Result<Vec<Event>> 
                             call,
                             end,
                             usage: windlass_core::model::Usage::default(),
+                            ran: None,
                             at,
                         },
                     )?;

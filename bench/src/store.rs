@@ -242,6 +242,7 @@ fn first_event(run: &str) -> anyhow::Result<Event> {
         agents: Vec::new(),
         assembly: serde_json::Map::new(),
         parent: None,
+        holds: None,
         task: Task {
             description: "Find out when the next train to Vienna leaves.".to_owned(),
             ..Task::default()

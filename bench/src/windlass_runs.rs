@@ -59,6 +59,7 @@ pub fn started(id: RunId, agent: &Agent) -> Event {
         agents: Vec::new(),
         assembly: serde_json::Map::new(),
         parent: None,
+        holds: None,
         task: task(),
         settings: Settings::default(),
         at: now(),

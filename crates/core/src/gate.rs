@@ -10,12 +10,16 @@ mod rules;
 
 pub use decision::{Covered, Decision, Stage, Verdict};
 pub use permit::Permit;
-pub use rules::{DEFAULT_ENVIRONMENT, Governance, Rules};
+pub use rules::{DEFAULT_ENVIRONMENT, EVERYBODY, Entitlement, Governance, Rules, ToolRule};
 
+use std::collections::BTreeSet;
 use windlass_policy::{Request, Session};
+
+use windlass_spec::registry::Permission;
 use windlass_spec::{AgentName, CallRecord, ErrorCategory, RiskLevel, ToolSpecification};
 
 use crate::approval::{Digest, Identity};
+use crate::limits::{Readiness, told};
 
 /// What the gate knows of a run when it decides about one of its calls.
 #[derive(Clone, Copy)]
@@ -26,8 +30,10 @@ pub struct GateContext<'a> {
     pub principal: &'a Identity,
     /// What is declared of the tool, if the agent has it.
     pub specification: Option<&'a ToolSpecification>,
-    /// Whether a tool is switched on, here and now.
-    pub is_enabled: &'a dyn Fn(&str) -> bool,
+    /// What it may hold at most, because whoever handed it the work holds no more.
+    pub inherited: Option<&'a BTreeSet<Permission>>,
+    /// Whether the call comes too often, or its tool keeps failing.
+    pub readiness: &'a Readiness,
     /// Calls of the run that may run or did, before this one.
     pub calls_allowed: u32,
     /// Calls the run may make.
@@ -43,15 +49,21 @@ pub struct GateContext<'a> {
 /// Decides about one call. Pure: the same call in the same context gets the same decision.
 #[must_use]
 pub fn decide(call: &CallRecord, context: &GateContext<'_>, rules: &Rules) -> Decision {
-    let stages: [fn(&CallRecord, &GateContext<'_>) -> Option<Decision>; 4] =
-        [known_tool, enabled, arguments, budget];
-    stages
+    let stages: [Refusal; 6] = [known_tool, enabled, arguments, permission, ready, budget];
+    let decision = stages
         .into_iter()
-        .find_map(|stage| stage(call, context))
-        .unwrap_or_else(|| by_risk(call, context, rules))
+        .find_map(|stage| stage(call, context, rules))
+        .unwrap_or_else(|| by_risk(call, context, rules));
+    Decision {
+        configuration: rules.configuration().map(str::to_owned),
+        ..decision
+    }
 }
 
-fn known_tool(call: &CallRecord, context: &GateContext<'_>) -> Option<Decision> {
+/// A stage that can only refuse.
+type Refusal = fn(&CallRecord, &GateContext<'_>, &Rules) -> Option<Decision>;
+
+fn known_tool(call: &CallRecord, context: &GateContext<'_>, _: &Rules) -> Option<Decision> {
     let name = call.tool_name().as_str();
     context.specification.is_none().then(|| {
         let reason = format!("the agent `{}` has no tool `{name}`", context.agent);
@@ -59,15 +71,63 @@ fn known_tool(call: &CallRecord, context: &GateContext<'_>) -> Option<Decision> 
     })
 }
 
-fn enabled(call: &CallRecord, context: &GateContext<'_>) -> Option<Decision> {
+fn enabled(call: &CallRecord, _: &GateContext<'_>, rules: &Rules) -> Option<Decision> {
     let name = call.tool_name().as_str();
-    (!(context.is_enabled)(name)).then(|| {
-        let reason = format!("the tool `{name}` is switched off");
+    rules.switched_off(name).map(|why| {
+        let reason = format!("the tool `{name}` is switched off ({why}); go on without it");
         Decision::deny(Stage::Enabled, ErrorCategory::PermissionDenied, reason)
     })
 }
 
-fn arguments(call: &CallRecord, context: &GateContext<'_>) -> Option<Decision> {
+fn permission(call: &CallRecord, context: &GateContext<'_>, rules: &Rules) -> Option<Decision> {
+    let name = call.tool_name().as_str();
+    let (demands, category) = rules.demands(name)?;
+    let held = rules.held(context.principal, context.agent, context.inherited);
+    let missing: Vec<&str> = demands.difference(&held).map(Permission::as_str).collect();
+    (!missing.is_empty()).then(|| {
+        let by = category.map_or(String::new(), |name| format!(" of the category `{name}`"));
+        let reason = format!(
+            "the tool `{name}`{by} demands `{}`, which the agent `{}` does not hold when it acts for \
+             {}",
+            missing.join("`, `"),
+            context.agent,
+            context.principal.principal,
+        );
+        Decision::deny(Stage::Permission, ErrorCategory::PermissionDenied, reason)
+    })
+}
+
+fn ready(call: &CallRecord, context: &GateContext<'_>, _: &Rules) -> Option<Decision> {
+    let name = call.tool_name().as_str();
+    let (stage, category, reason) = match context.readiness {
+        Readiness::Ready => return None,
+        Readiness::Limited { limit, until, wait } => {
+            let again = match until {
+                Some(until) => format!("try again at {until}, in {}", told(*wait)),
+                None => "try again when one of them has ended".to_owned(),
+            };
+            let reason = format!("the limit `{limit}` is used up; {again}");
+            (Stage::RateLimit, ErrorCategory::RateLimited, reason)
+        }
+        Readiness::Failing {
+            failures,
+            until,
+            wait,
+        } => {
+            let reason = format!(
+                "the tool `{name}` failed {failures} times in a row and is left alone; try again at \
+                 {until}, in {}, or go on without it",
+                told(*wait)
+            );
+            (Stage::Health, ErrorCategory::Unavailable, reason)
+        }
+    };
+    let mut decision = Decision::deny(stage, category, reason);
+    decision.retry_at = context.readiness.retry_at();
+    Some(decision)
+}
+
+fn arguments(call: &CallRecord, context: &GateContext<'_>, _: &Rules) -> Option<Decision> {
     let misfits = context
         .specification?
         .signature()
@@ -79,7 +139,7 @@ fn arguments(call: &CallRecord, context: &GateContext<'_>) -> Option<Decision> {
     })
 }
 
-fn budget(_: &CallRecord, context: &GateContext<'_>) -> Option<Decision> {
+fn budget(_: &CallRecord, context: &GateContext<'_>, _: &Rules) -> Option<Decision> {
     (context.calls_allowed >= context.max_calls).then(|| {
         let reason = format!(
             "the run has made all of its {} calls; finish with what is known",

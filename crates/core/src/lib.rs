@@ -1,12 +1,13 @@
 //! The pure heart of the runtime: what decides, without doing.
 //!
-//! [`run`] is the machine that takes a task through its turns, [`gate`] decides about calls, [`risk`]
-//! says how reversible a call is, [`approval`] is what people are asked, [`model`] is what they know
+//! [`run`] is the machine that takes a task through its turns, [`gate`] decides about calls, [`limits`]
+//! is how often they may come, [`risk`] says how reversible a call is, [`approval`] is what people are asked, [`model`] is what they know
 //! of models. Everything here is a function of its inputs. No IO, no clock, no randomness, no async
 //! runtime.
 
 pub mod approval;
 pub mod gate;
+pub mod limits;
 pub mod model;
 pub mod risk;
 pub mod run;

@@ -11,6 +11,7 @@ mod calls;
 mod event;
 mod gating;
 mod mistake;
+mod offer;
 mod outcome;
 mod people;
 mod repair;
@@ -22,8 +23,9 @@ mod state;
 mod sub_agent;
 
 pub use answer::Answer;
-pub use event::{CallEnd, Event, Task};
+pub use event::{CallEnd, Event, LeftOut, LeftOutBecause, Ran, Task};
 pub use mistake::{Mistake, MistakeKind};
+pub use offer::{FIND_TOOLS, Offer, found};
 pub use outcome::{FoldError, Next, PermitError, RunEnd, Waiting};
 pub(crate) use people::offered;
 pub use people::{ASK_HUMAN, GateStep, REQUEST_AUTHORIZATION, ToolQuestion};

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arc_swap::ArcSwap;
 use windlass_core::gate::{Governance, Rules};
 use windlass_model::{ModelClient, ModelError};
 use windlass_policy::PolicyError;
@@ -81,9 +82,26 @@ pub type ModelOf<'m> = dyn Fn(&Agent) -> Result<Arc<dyn ModelClient>, ModelError
 pub struct Crew {
     lead: Worker,
     others: Vec<Worker>,
+    /// What an operator lays down, now. Whoever decides takes it as it is and is never kept waiting
+    /// by a change.
+    laid: Arc<ArcSwap<Laid>>,
+}
+
+/// What an operator lays down.
+#[derive(Debug, Default)]
+struct Laid {
     governance: Governance,
     /// What that comes to for each agent, made when it is first needed.
-    rules: Arc<Mutex<HashMap<AgentName, Arc<Rules>>>>,
+    rules: Mutex<HashMap<AgentName, Arc<Rules>>>,
+}
+
+impl From<Governance> for Laid {
+    fn from(governance: Governance) -> Self {
+        Self {
+            governance,
+            rules: Mutex::default(),
+        }
+    }
 }
 
 impl Crew {
@@ -93,17 +111,29 @@ impl Crew {
         Self {
             lead,
             others: Vec::new(),
-            governance: Governance::default(),
-            rules: Arc::default(),
+            laid: Arc::default(),
         }
     }
 
     /// The same crew under what an operator lays down.
     #[must_use]
     pub fn governed_by(mut self, governance: Governance) -> Self {
-        self.governance = governance;
-        self.rules = Arc::default();
+        self.laid = Arc::new(ArcSwap::from_pointee(governance.into()));
         self
+    }
+
+    /// Puts the crew, and all clones of it, under other rules from now on. If they do not fit the
+    /// agents, everything stays as it was.
+    ///
+    /// # Errors
+    /// If the policies do not fit the tools of one of the agents.
+    pub fn govern(&self, governance: Governance) -> Result<(), CrewError> {
+        let laid = Laid::from(governance);
+        // All that takes time is done before anybody sees the new rules.
+        self.iter()
+            .try_for_each(|worker| self.rules_under(&laid, worker.agent.name()).map(drop))?;
+        self.laid.store(Arc::new(laid));
+        Ok(())
     }
 
     /// What holds for the calls of an agent of the crew.
@@ -111,13 +141,17 @@ impl Crew {
     /// # Errors
     /// If the policies do not fit the agent's tools, or there is no such agent.
     pub fn rules(&self, name: &AgentName) -> Result<Arc<Rules>, CrewError> {
-        let mut made = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        self.rules_under(&self.laid.load(), name)
+    }
+
+    fn rules_under(&self, laid: &Laid, name: &AgentName) -> Result<Arc<Rules>, CrewError> {
+        let mut made = laid.rules.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(rules) = made.get(name) {
             return Ok(Arc::clone(rules));
         }
         let worker = self.get(name);
         let worker = worker.ok_or_else(|| CrewError::NoSuchAgent(name.clone()))?;
-        let mut governance = self.governance.clone();
+        let mut governance = laid.governance.clone();
         for tool in &worker.tools {
             if let Some(method) = tool.tool().http_method() {
                 let (name, method) = (tool.name().to_string(), method.as_str().to_owned());

@@ -23,6 +23,7 @@ use windlass_store::{Durability, crash_point};
 use self::waiting::{Goes, LOOK, Put};
 use crate::crew::{Crew, CrewError, Worker};
 use crate::durable::{Beside, Durable, DurableError, Journal, TakenOver};
+use crate::limiter::Limiter;
 use crate::progress::{Progress, Watch, watch_nothing};
 
 pub use self::waiting::{Asked, Asker, Patience, mail_event};
@@ -92,6 +93,7 @@ pub struct NewTask {
 #[derive(Clone)]
 pub struct Driver {
     crew: Arc<Crew>,
+    limiter: Arc<Limiter>,
     durable: Arc<dyn Durable>,
     stop: Stop,
     watch: Watch,
@@ -112,6 +114,7 @@ impl Driver {
     pub fn new(crew: impl Into<Arc<Crew>>, durable: Arc<dyn Durable>) -> Self {
         Self {
             crew: crew.into(),
+            limiter: Arc::default(),
             durable,
             stop: Stop::default(),
             watch: watch_nothing(),
@@ -166,6 +169,7 @@ impl Driver {
             agents: self.crew.declarations(),
             assembly: new.assembly,
             parent: None,
+            holds: None,
             task: new.task,
             settings: new.settings,
             at: self.durable.now(),

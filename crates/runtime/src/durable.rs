@@ -7,9 +7,10 @@ use std::pin::Pin;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use windlass_core::approval::{Approval, Hold, Identity, StandingCall};
+use windlass_core::limits::Limit;
 use windlass_core::run::{Event, RunEnd};
-use windlass_spec::{CallId, RunId, Timestamp};
-use windlass_store::{Alongside, Durability, Mail, MailId, RedactedEvent};
+use windlass_spec::{CallId, RunId, Timestamp, ToolName};
+use windlass_store::{Alongside, Durability, Mail, MailId, RedactedEvent, UsedUp};
 
 /// Something could not be kept or read back. The run stops at once: what is not in the journal did
 /// not happen.
@@ -40,6 +41,39 @@ pub trait Durable: Send + Sync {
 
     /// The number of the standing approval that covers a call, if one does.
     fn covering<'d>(&'d self, call: StandingCall<'d>) -> DurableFuture<'d, Option<i64>>;
+
+    /// Whether a call could be taken from these limits now, as far as that is kept for others to see;
+    /// the one that stands in its way if not. Nothing is used up.
+    fn used_up<'d>(
+        &'d self,
+        _tenant: &'d str,
+        _limits: &'d [Limit],
+        _now: Timestamp,
+    ) -> DurableFuture<'d, Option<UsedUp>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Takes a call from all of these limits, or from none of them if one is used up, where others
+    /// see it.
+    fn take<'d>(
+        &'d self,
+        _tenant: &'d str,
+        _limits: &'d [Limit],
+        _now: Timestamp,
+    ) -> DurableFuture<'d, Option<UsedUp>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// How the latest calls of a tool ended that say something about it, also those of others: which
+    /// call, whether it failed, and when.
+    fn latest_ends<'d>(
+        &'d self,
+        _tenant: &'d str,
+        _tool: &'d ToolName,
+        _limit: u32,
+    ) -> DurableFuture<'d, Vec<(CallId, bool, Timestamp)>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 
     /// Ends the questions that nobody decided in time. The runs that ask them get mail.
     fn sweep(&self) -> DurableFuture<'_, ()>;

@@ -8,6 +8,7 @@ mod choice;
 mod crew;
 mod driver;
 mod durable;
+mod limiter;
 mod memory;
 mod progress;
 mod stored;

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use windlass_core::approval::{Identity, Principal, StandingCall};
+use windlass_core::limits::Limit;
 use windlass_core::run::{Event, RunEnd};
-use windlass_spec::{NonEmptyText, RunId};
+use windlass_spec::{CallId, NonEmptyText, RunId, Timestamp, ToolName};
 use windlass_store::{
-    Durability, Error, Mail, NewRun, Options, RedactedEvent, Redactor, RunJournal, Store,
+    Durability, Error, Mail, NewRun, Options, RedactedEvent, Redactor, RunJournal, Store, UsedUp,
 };
 
 use crate::durable::{Beside, Durable, DurableError, DurableFuture, Journal, TakenOver, now};
@@ -154,6 +155,40 @@ impl Durable for Stored {
         let found = self.store.covering(&call);
         let number = found.map(|found| found.map(|stored| stored.id.number()));
         Box::pin(std::future::ready(number.map_err(DurableError::from)))
+    }
+
+    fn used_up<'d>(
+        &'d self,
+        tenant: &'d str,
+        limits: &'d [Limit],
+        now: Timestamp,
+    ) -> DurableFuture<'d, Option<UsedUp>> {
+        let used_up = self.store.used_up(tenant, limits, now);
+        Box::pin(std::future::ready(used_up.map_err(DurableError::from)))
+    }
+
+    fn take<'d>(
+        &'d self,
+        tenant: &'d str,
+        limits: &'d [Limit],
+        now: Timestamp,
+    ) -> DurableFuture<'d, Option<UsedUp>> {
+        if limits.is_empty() {
+            return Box::pin(std::future::ready(Ok(None)));
+        }
+        let (store, tenant) = (Arc::clone(&self.store), tenant.to_owned());
+        let limits = limits.to_vec();
+        waiting(move || Ok(store.take(&tenant, &limits, now)?.err()))
+    }
+
+    fn latest_ends<'d>(
+        &'d self,
+        tenant: &'d str,
+        tool: &'d ToolName,
+        limit: u32,
+    ) -> DurableFuture<'d, Vec<(CallId, bool, Timestamp)>> {
+        let ends = self.store.latest_ends(tenant, tool, limit);
+        Box::pin(std::future::ready(ends.map_err(DurableError::from)))
     }
 
     fn sweep(&self) -> DurableFuture<'_, ()> {

@@ -11,6 +11,7 @@ mod names;
 mod nearest;
 mod read;
 mod records;
+pub mod registry;
 mod risk;
 mod signature;
 mod time;

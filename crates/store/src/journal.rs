@@ -9,6 +9,7 @@ use windlass_spec::RunId;
 use crate::connection::Readers;
 use crate::crash::Points;
 use crate::error::Error;
+use crate::execution::Ended;
 use crate::lease::RunLease;
 use crate::mailbox;
 use crate::redact::{RedactedEvent, Redactor};
@@ -143,6 +144,7 @@ impl RunJournal {
         let at = event.event().at().as_microseconds();
         let (run, epoch) = (self.lease.run().clone(), self.lease.epoch());
         let points = Points::of_event(&payload);
+        let ended = Ended::of(event.event());
         move |seq| {
             Work::new(points, move |connection| {
                 let row = Row {
@@ -153,6 +155,9 @@ impl RunJournal {
                     payload: &payload,
                 };
                 insert(connection, &row)?;
+                if let Some(ended) = &ended {
+                    ended.insert(connection)?;
+                }
                 Ok(seq)
             })
         }

@@ -17,7 +17,8 @@ pub const DEFAULT_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The kinds of events that are removed. All others stay, also those that this version does not know:
 /// they may be decisions.
-const REMOVED: &str = "'started', 'model_answered', 'model_failed', 'call_ended', 'time_passed'";
+const REMOVED: &str =
+    "'started', 'offered', 'model_answered', 'model_failed', 'call_ended', 'time_passed'";
 
 /// What a purge did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -137,6 +138,10 @@ impl Store {
                 |row| row.get(0),
             )?;
             let events = connection.execute(&format!("DELETE {removed}"), [run.as_str()])?;
+            connection.execute(
+                "UPDATE executions SET error = NULL WHERE run = ?1",
+                [run.as_str()],
+            )?;
             let events = i64::try_from(events).unwrap_or(i64::MAX);
             connection.execute(
                 "UPDATE runs SET task = NULL, purged_at = ?2, purged_events = ?3, purged_bytes = ?4,

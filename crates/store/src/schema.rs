@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_journal.sql"),
     include_str!("migrations/0002_approvals.sql"),
     include_str!("migrations/0003_logs.sql"),
+    include_str!("migrations/0004_registry.sql"),
 ];
 
 /// Marks the file as one of ours, for `file` and for the check below: "Wndl".

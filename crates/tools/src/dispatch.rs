@@ -39,6 +39,8 @@ const ABORT: Duration = Duration::from_secs(1);
 pub struct DispatchOptions {
     /// Cancelled by whoever wants the call to end now.
     pub cancel: CancellationToken,
+    /// How long the call may take, if not as long as its specification says.
+    pub timeout: Option<Duration>,
     /// How many bytes a result may have as JSON.
     pub max_output_bytes: usize,
 }
@@ -47,6 +49,7 @@ impl Default for DispatchOptions {
     fn default() -> Self {
         Self {
             cancel: CancellationToken::new(),
+            timeout: None,
             max_output_bytes: DEFAULT_MAX_OUTPUT_BYTES,
         }
     }
@@ -69,7 +72,7 @@ impl From<CallEnd> for Dispatched {
 
 /// Runs the call that `permit` allows.
 ///
-/// The tool gets the time its specification states, or [`DEFAULT_TIMEOUT`], and is stopped after
+/// The tool gets the time `options` or its specification states, or [`DEFAULT_TIMEOUT`], and is stopped after
 /// that, as it is when `options.cancel` is cancelled or when the future of this call is dropped. Must
 /// be called within a tokio runtime with time and IO.
 pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions) -> Dispatched {
@@ -79,7 +82,8 @@ pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions
         return CallEnd::Cancelled(failure).into();
     }
     let effect = Effects::of(tool.specification());
-    let timeout = timeout(tool.specification());
+    let timeout = options.timeout;
+    let timeout = timeout.unwrap_or_else(|| time_limit(tool.specification()));
     let context = CallContext {
         stop: CancellationToken::new(),
         max_output_bytes: options.max_output_bytes,
@@ -151,7 +155,7 @@ impl Effects {
     }
 }
 
-fn timeout(specification: &ToolSpecification) -> Duration {
+fn time_limit(specification: &ToolSpecification) -> Duration {
     let declared = specification.attributes().timeout_seconds;
     declared.map_or(DEFAULT_TIMEOUT, |seconds| {
         Duration::from_secs(seconds.get().into())

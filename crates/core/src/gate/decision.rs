@@ -4,8 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use windlass_policy::FloorReason;
-use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel, SecurityLevel};
+use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel, SecurityLevel, Timestamp};
 
 pub use windlass_policy::Verdict;
 
@@ -52,6 +53,15 @@ pub struct Decision {
     /// The leave given beforehand because of which nobody is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) covered_by: Option<Covered>,
+    /// When the same call may be made again, if it was refused for a while only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) retry_at: Option<Timestamp>,
+    /// The arguments that the operator sets, whatever the model says.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(super) set: Map<String, Value>,
+    /// The digest of the configuration under which it was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) configuration: Option<String>,
 }
 
 #[expect(
@@ -82,6 +92,12 @@ pub enum Stage {
     Enabled,
     /// Do the arguments fit its schema?
     Arguments,
+    /// Does whoever it acts for hold what the tool demands?
+    Permission,
+    /// Is it called too often?
+    RateLimit,
+    /// Does the tool keep failing?
+    Health,
     /// Does the run have calls left?
     Budget,
     /// What follows from how reversible the call is?
@@ -109,6 +125,9 @@ impl Decision {
             environment: None,
             undo_window_seconds: None,
             covered_by: None,
+            retry_at: None,
+            set: Map::new(),
+            configuration: None,
         }
     }
 
@@ -150,6 +169,9 @@ impl Decision {
             environment: None,
             undo_window_seconds: window,
             covered_by: None,
+            retry_at: None,
+            set: Map::new(),
+            configuration: None,
         }
     }
 
@@ -168,6 +190,12 @@ impl Decision {
         };
         self.undo_window_seconds = is_held.then_some(undo_window.as_secs());
         self.covered_by = Some(by);
+        self
+    }
+
+    /// The same decision about a call of which the operator sets these arguments.
+    pub(crate) fn setting(mut self, set: Map<String, Value>) -> Self {
+        self.set = set;
         self
     }
 
@@ -248,6 +276,24 @@ impl Decision {
     #[must_use]
     pub fn covered_by(&self) -> Option<&Covered> {
         self.covered_by.as_ref()
+    }
+
+    /// When the same call may be made again, if it was refused for a while only.
+    #[must_use]
+    pub fn retry_at(&self) -> Option<Timestamp> {
+        self.retry_at
+    }
+
+    /// The arguments that the operator sets, whatever the model says.
+    #[must_use]
+    pub fn set(&self) -> &Map<String, Value> {
+        &self.set
+    }
+
+    /// The digest of the configuration under which it was decided.
+    #[must_use]
+    pub fn configuration(&self) -> Option<&str> {
+        self.configuration.as_deref()
     }
 
     /// The failure a denied call ends with; `None` if it was not denied.

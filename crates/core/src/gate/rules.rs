@@ -1,19 +1,21 @@
 //! What an operator lays down for calls, made ready for one agent: policies that were checked
 //! against its tools, and what is known of their risk.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 use windlass_policy::{DEFAULT_POLICIES, FloorSettings, Policies, PolicyError};
-use windlass_spec::{Agent, RiskLevel, ToolName, ToolSpecification};
+use windlass_spec::registry::{CategoryName, Permission, RateLimits};
+use windlass_spec::{Agent, AgentName, RiskLevel, TimeoutSeconds, ToolName, ToolSpecification};
 
-use crate::approval::DEFAULT_UNDO_WINDOW;
+use crate::approval::{DEFAULT_UNDO_WINDOW, Identity};
+use crate::limits::{Breaker, Limit, Scope};
 use crate::risk::{Assessment, KnownTool, ToolRisk};
 use crate::run::offered;
 
 /// Where runs take place if nobody says.
-pub const DEFAULT_ENVIRONMENT: &str = "local";
+pub const DEFAULT_ENVIRONMENT: &str = "development";
 
 /// What an operator lays down. What is not said is as the documentation says it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +32,49 @@ pub struct Governance {
     pub overrides: BTreeMap<String, RiskLevel>,
     /// The HTTP method behind tools that are HTTP requests.
     pub http_methods: BTreeMap<String, String>,
+    /// What is laid down for single tools.
+    pub tools: BTreeMap<String, ToolRule>,
+    /// How often the tools of a category may be called, taken together.
+    pub category_limits: BTreeMap<CategoryName, RateLimits>,
+    /// Who holds what, and how often they may call.
+    pub principals: BTreeMap<String, Entitlement>,
+    /// What an agent may hold at most, whoever it acts for. Agents that are not here are not held
+    /// back.
+    pub agents: BTreeMap<String, BTreeSet<Permission>>,
+    /// When a tool that keeps failing is left alone.
+    pub breaker: Breaker,
+    /// The digest of the configuration this comes from, if it comes from one.
+    pub configuration: Option<String>,
 }
+
+/// What is laid down for one tool, here and now.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolRule {
+    /// The category it belongs to.
+    pub category: Option<CategoryName>,
+    /// Why it is switched off, if it is.
+    pub switched_off: Option<String>,
+    /// What whoever calls it must hold.
+    pub demands: BTreeSet<Permission>,
+    /// How often it may be called.
+    pub limits: RateLimits,
+    /// How long a call may take.
+    pub timeout: Option<TimeoutSeconds>,
+    /// The arguments that are set, whatever a model says.
+    pub parameters: Map<String, Value>,
+}
+
+/// What somebody holds, and how often they may call.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Entitlement {
+    /// What they hold.
+    pub permissions: BTreeSet<Permission>,
+    /// How often they may call, whatever the tool.
+    pub limits: RateLimits,
+}
+
+/// The name under which stands what everybody holds.
+pub const EVERYBODY: &str = "*";
 
 impl Default for Governance {
     fn default() -> Self {
@@ -41,6 +85,12 @@ impl Default for Governance {
             undo_window: DEFAULT_UNDO_WINDOW,
             overrides: BTreeMap::new(),
             http_methods: BTreeMap::new(),
+            tools: BTreeMap::new(),
+            category_limits: BTreeMap::new(),
+            principals: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            breaker: Breaker::default(),
+            configuration: None,
         }
     }
 }
@@ -52,6 +102,12 @@ pub struct Rules {
     risks: HashMap<ToolName, ToolRisk>,
     environment: String,
     undo_window: Duration,
+    tools: BTreeMap<String, ToolRule>,
+    category_limits: BTreeMap<CategoryName, RateLimits>,
+    principals: BTreeMap<String, Entitlement>,
+    agents: BTreeMap<String, BTreeSet<Permission>>,
+    breaker: Breaker,
+    configuration: Option<String>,
 }
 
 impl Rules {
@@ -82,6 +138,12 @@ impl Rules {
             risks: risks.collect(),
             environment: governance.environment.clone(),
             undo_window: governance.undo_window,
+            tools: governance.tools.clone(),
+            category_limits: governance.category_limits.clone(),
+            principals: governance.principals.clone(),
+            agents: governance.agents.clone(),
+            breaker: governance.breaker,
+            configuration: governance.configuration.clone(),
         })
     }
 
@@ -104,6 +166,98 @@ impl Rules {
     #[must_use]
     pub fn environment(&self) -> &str {
         &self.environment
+    }
+
+    /// Why a tool is switched off, if it is.
+    #[must_use]
+    pub fn switched_off(&self, tool: &str) -> Option<&str> {
+        self.tools.get(tool)?.switched_off.as_deref()
+    }
+
+    /// How long a call of a tool may take, if that is laid down.
+    #[must_use]
+    pub fn timeout(&self, tool: &str) -> Option<Duration> {
+        let timeout = self.tools.get(tool)?.timeout?;
+        Some(Duration::from_secs(timeout.get().into()))
+    }
+
+    /// When a tool that keeps failing is left alone.
+    #[must_use]
+    pub fn breaker(&self) -> Breaker {
+        self.breaker
+    }
+
+    /// The limits that count a call of a tool on behalf of somebody.
+    #[must_use]
+    pub fn limits(&self, tool: &ToolName, principal: &Identity) -> Vec<Limit> {
+        let mut limits = Vec::new();
+        let mut add = |scope: Scope, of: &RateLimits| {
+            limits.extend(of.iter().map(|(window, count)| Limit {
+                scope: scope.clone(),
+                window,
+                count,
+            }));
+        };
+        if let Some(rule) = self.tools.get(tool.as_str()) {
+            add(Scope::Tool(tool.clone()), &rule.limits);
+            if let Some(category) = &rule.category
+                && let Some(of) = self.category_limits.get(category)
+            {
+                add(Scope::Category(category.clone()), of);
+            }
+        }
+        let own = self.principals.get(principal.principal.as_str());
+        if let Some(standing) = own.or_else(|| self.principals.get(EVERYBODY)) {
+            add(
+                Scope::Principal(principal.principal.clone()),
+                &standing.limits,
+            );
+        }
+        limits
+    }
+
+    /// What a run holds that acts for somebody: what they hold, as far as the agent may hold it, and
+    /// not more than whoever handed it the work.
+    #[must_use]
+    pub fn held(
+        &self,
+        principal: &Identity,
+        agent: &AgentName,
+        inherited: Option<&BTreeSet<Permission>>,
+    ) -> BTreeSet<Permission> {
+        let names = [principal.principal.as_str(), EVERYBODY];
+        let held = names.iter().filter_map(|name| self.principals.get(*name));
+        let mut held: BTreeSet<Permission> = held
+            .flat_map(|standing| standing.permissions.iter().cloned())
+            .collect();
+        for most in [self.agents.get(agent.as_str()), inherited]
+            .into_iter()
+            .flatten()
+        {
+            held.retain(|permission| most.contains(permission));
+        }
+        held
+    }
+
+    /// What whoever calls a tool must hold.
+    pub(crate) fn demands(
+        &self,
+        tool: &str,
+    ) -> Option<(&BTreeSet<Permission>, Option<&CategoryName>)> {
+        let rule = self.tools.get(tool)?;
+        (!rule.demands.is_empty()).then_some((&rule.demands, rule.category.as_ref()))
+    }
+
+    /// The arguments of a tool that are set, whatever a model says.
+    pub(crate) fn parameters(&self, tool: &str) -> Option<&Map<String, Value>> {
+        let rule = self.tools.get(tool)?;
+        (!rule.parameters.is_empty()).then_some(&rule.parameters)
+    }
+
+    /// The digest of the configuration this comes from, if it comes from one.
+    #[must_use]
+    pub fn configuration(&self) -> Option<&str> {
+        self.configuration.as_deref()
     }
 
     /// How long a call of a tool can be undone.

@@ -5,6 +5,7 @@ use windlass_spec::{
 };
 
 use super::event::{CallEnd, Event};
+use super::gating::with_set;
 use super::outcome::{FoldError, RunEnd};
 use super::settings::Budget;
 use super::stand::{Held, Step};
@@ -38,6 +39,17 @@ impl Run {
                 self.check_asked(*turn)?;
                 self.take_model_failure(*kind, message);
             }
+            Event::Offered {
+                intent,
+                tools,
+                left_out,
+                ..
+            } => {
+                if self.end.is_some() {
+                    return Err(FoldError::Ended);
+                }
+                self.offer_tools(intent.as_deref(), tools, left_out);
+            }
             Event::Decided { call, decision, at } => self.take_decision(call, decision, *at)?,
             Event::Asked { request, .. } => self.take_question(request)?,
             Event::Settled { approval, at } => self.take_settled(approval, *at)?,
@@ -55,6 +67,7 @@ impl Run {
                 end,
                 usage,
                 at,
+                ..
             } => {
                 let change = match end.clone() {
                     CallEnd::Success(result) => CallChange::Succeed(result),
@@ -134,6 +147,15 @@ impl Run {
         };
         if earlier.is_some_and(|earlier| !tightens(earlier)) {
             return Err(FoldError::DecidedTwice(call.clone()));
+        }
+        let set = decision.set();
+        if !set.is_empty()
+            && let Some(Entry::Call { record, stand, .. }) = self.entry_mut(call)
+        {
+            let before = record.arguments().clone();
+            **record = with_set(record, set);
+            stand.before_edit.get_or_insert(before);
+            stand.set = set.keys().cloned().collect();
         }
         if let Some(failure) = decision.failure() {
             self.advance(call, CallChange::Fail(failure), at)?;

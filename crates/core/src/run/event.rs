@@ -1,9 +1,15 @@
 //! What happens to a run. Events are what a journal stores, in order; their form may grow but must
 //! stay readable, because old journals are folded again.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use windlass_spec::{Agent, CallId, Failure, RunId, Timestamp, Turn};
+use windlass_spec::registry::Permission;
+use windlass_spec::{Agent, CallId, Failure, RunId, Timestamp, ToolName, Turn};
+
+/// TEMPORARY
+pub type UserIntent = Value;
 
 use super::settings::Settings;
 use crate::approval::{Approval, Principal, Request};
@@ -49,10 +55,27 @@ pub enum Event {
         /// The call of another run that this one works for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<CallId>,
+        /// What it may hold at most, because whoever handed it the work holds no more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        holds: Option<BTreeSet<Permission>>,
         /// What is to be done.
         task: Task,
         /// Its limits.
         settings: Settings,
+        /// When.
+        at: Timestamp,
+    },
+    /// It was found out what the task wants and which tools the model is shown for it. Without such
+    /// an event it is shown all. The latest one counts.
+    Offered {
+        /// What the task wants, as far as that could be told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        intent: Option<Box<UserIntent>>,
+        /// The tools that are shown.
+        tools: Vec<ToolName>,
+        /// The others, and why they are not.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<LeftOut>,
         /// When.
         at: Timestamp,
     },
@@ -146,6 +169,9 @@ pub enum Event {
         /// What models cost in it: a sub-agent asks its own.
         #[serde(default, skip_serializing_if = "Usage::is_zero")]
         usage: Usage,
+        /// What ran, if something did: for those who count without folding.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ran: Option<Ran>,
         /// When.
         at: Timestamp,
     },
@@ -175,6 +201,7 @@ impl Event {
     pub fn at(&self) -> Timestamp {
         match self {
             Self::Started { at, .. }
+            | Self::Offered { at, .. }
             | Self::ModelAnswered { at, .. }
             | Self::ModelFailed { at, .. }
             | Self::Decided { at, .. }
@@ -190,6 +217,36 @@ impl Event {
             | Self::TimePassed { at } => *at,
         }
     }
+}
+
+/// A tool that a model is not shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Which.
+    pub tool: ToolName,
+    /// Why.
+    pub because: LeftOutBecause,
+}
+
+/// Why a model is not shown a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftOutBecause {
+    /// The operator switched it off.
+    SwitchedOff,
+    /// It is no longer to be used.
+    Deprecated,
+    /// Others fit the task better, and there is no room for all. It can be found.
+    Budget,
+}
+
+/// What ran, and since when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ran {
+    /// The tool.
+    pub tool: ToolName,
+    /// When it began.
+    pub started_at: Timestamp,
 }
 
 /// How a call ended.

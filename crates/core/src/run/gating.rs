@@ -1,10 +1,12 @@
 //! A run at the gate: what the gate is told of it, what it decides about a call, and the permit that
 //! comes of it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use windlass_policy::{Request, Session};
+use windlass_spec::registry::Permission;
 use windlass_spec::{CallId, CallRecord, CallState, RiskLevel, Timestamp, ToolSpecification};
 
 use super::outcome::{FoldError, PermitError};
@@ -13,6 +15,7 @@ use crate::approval::{Identity, StandingCall};
 use crate::gate::{
     self, Covered, DEFAULT_ENVIRONMENT, Decision, GateContext, Permit, Rules, Verdict,
 };
+use crate::limits::Readiness;
 use crate::model::ChatMessage;
 use crate::risk::ToolRisk;
 
@@ -30,10 +33,22 @@ impl Run {
         call: &CallId,
         principal: &Identity,
         rules: &Rules,
-        is_enabled: &dyn Fn(&str) -> bool,
+        readiness: &Readiness,
     ) -> Result<Decision, FoldError> {
         let (record, earlier) = self.call(call)?;
-        let decision = self.decide_about_if(record, principal, rules, is_enabled);
+        // What the operator sets is set once: a person may have agreed to the call since.
+        let set = match earlier {
+            None => self.set_by_operator(record, rules),
+            Some(_) => Map::new(),
+        };
+        let decision = match set.is_empty() {
+            true => self.decide_about_if(record, principal, rules, readiness),
+            false => {
+                let record = with_set(record, &set);
+                self.decide_about_if(&record, principal, rules, readiness)
+                    .setting(set)
+            }
+        };
         let window = rules.undo_window(self.specification_of(record));
         // Leave that was given for exactly this call, or was used by it before. A standing one may
         // have been taken back since.
@@ -59,7 +74,7 @@ impl Run {
         principal: &Identity,
         rules: &Rules,
     ) -> Decision {
-        self.decide_about_if(record, principal, rules, &|_| true)
+        self.decide_about_if(record, principal, rules, &Readiness::Ready)
     }
 
     fn decide_about_if(
@@ -67,11 +82,29 @@ impl Run {
         record: &CallRecord,
         principal: &Identity,
         rules: &Rules,
-        is_enabled: &dyn Fn(&str) -> bool,
+        readiness: &Readiness,
     ) -> Decision {
-        self.at_position(record, principal, is_enabled, |context| {
+        self.at_position(record, principal, readiness, |context| {
             gate::decide(record, context, rules)
         })
+    }
+
+    /// The arguments of a call that the operator sets and that are not so already.
+    fn set_by_operator(&self, record: &CallRecord, rules: &Rules) -> Map<String, Value> {
+        let set = rules.parameters(record.tool_name().as_str());
+        let other =
+            |(name, value): &(&String, &Value)| record.arguments().get(*name) != Some(*value);
+        set.into_iter()
+            .flatten()
+            .filter(other)
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    }
+
+    /// What the run holds that its calls may be made with.
+    #[must_use]
+    pub fn held(&self, principal: &Identity, rules: &Rules) -> BTreeSet<Permission> {
+        rules.held(principal, self.agent.name(), self.inherited.as_ref())
     }
 
     /// The same decision if a standing approval covers the call.
@@ -146,9 +179,11 @@ impl Run {
         });
         let environment = decision.and_then(Decision::environment);
         let environment = environment.unwrap_or(DEFAULT_ENVIRONMENT);
-        Ok(self.at_position(record, principal, &|_| true, |context| {
-            gate::request(record, context, environment, risk).into_owned()
-        }))
+        Ok(
+            self.at_position(record, principal, &Readiness::Ready, |context| {
+                gate::request(record, context, environment, risk).into_owned()
+            }),
+        )
     }
 
     /// Leave to run a call whose start has been applied: each gets one.
@@ -188,7 +223,7 @@ impl Run {
         &self,
         record: &CallRecord,
         principal: &Identity,
-        is_enabled: &dyn Fn(&str) -> bool,
+        readiness: &Readiness,
         take: impl FnOnce(&GateContext<'_>) -> T,
     ) -> T {
         let session = self.session(record);
@@ -197,7 +232,8 @@ impl Run {
             agent: self.agent.name(),
             principal,
             specification: self.specification_of(record),
-            is_enabled,
+            inherited: self.inherited.as_ref(),
+            readiness,
             calls_allowed: session.calls,
             max_calls: self.settings.max_calls,
             session,
@@ -305,6 +341,15 @@ impl Run {
                 turn.entries.iter().take(limit)
             })
     }
+}
+
+/// The call with what the operator sets.
+pub(super) fn with_set(record: &CallRecord, set: &Map<String, Value>) -> CallRecord {
+    let mut arguments = record.arguments().clone();
+    for (name, value) in set {
+        arguments.insert(name.clone(), value.clone());
+    }
+    record.with_arguments(arguments)
 }
 
 /// All texts and numbers in a value.

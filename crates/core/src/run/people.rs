@@ -10,6 +10,7 @@ use windlass_spec::{
     ToolSpecification, Type,
 };
 
+use super::offer::find_tools;
 use super::outcome::FoldError;
 use super::stand::Step;
 use super::state::{Entry, Run};
@@ -116,12 +117,13 @@ static PEOPLE: LazyLock<Vec<Arc<ToolSpecification>>> = LazyLock::new(|| {
 });
 
 /// Everything the calls of an agent may name: its tools, the agents it may hand work to, and what it
-/// may ask people. What the agent declares itself goes before the rest.
+/// may ask people or look for. What the agent declares itself goes before the rest.
 pub(crate) fn offered(agent: &Agent, agents: &[Agent]) -> Vec<Arc<ToolSpecification>> {
     let mut offered = agent.tools().to_vec();
     for other in sub_agent::specifications(agent, agents)
         .iter()
         .chain(PEOPLE.iter())
+        .chain(find_tools())
     {
         if offered.iter().all(|tool| tool.name() != other.name()) {
             offered.push(Arc::clone(other));

@@ -27,8 +27,12 @@ impl Run {
         let is_available = |tool: &&Arc<ToolSpecification>| {
             available.is_none_or(|names| names.iter().any(|name| name == tool.name().as_str()))
         };
-        let own = self.agent.tools().iter().chain(&self.sub_agents);
-        let mut tools: Vec<_> = own.filter(&is_available).cloned().collect();
+        let is_shown = |tool: &&Arc<ToolSpecification>| {
+            let offer = self.offer.as_ref();
+            offer.is_none_or(|offer| offer.has(tool.name().as_str()))
+        };
+        let mut tools: Vec<_> = self.allowed_tools().filter(is_shown).cloned().collect();
+        tools.extend(self.finding().cloned());
         // What an agent declares under the same name is its own.
         let people = self
             .people()
@@ -183,7 +187,11 @@ impl Run {
         }
         if stand.before_edit().is_some() {
             let ran = canonical(&Value::Object(record.arguments().clone()));
-            text = format!("A person changed the arguments; the call was made with {ran}. {text}");
+            let who = match stand.set.as_slice() {
+                [] => "A person changed the arguments".to_owned(),
+                set => format!("The operator sets `{}`", set.join("`, `")),
+            };
+            text = format!("{who}; the call was made with {ran}. {text}");
         }
         if let Some(word) = &stand.word {
             text = format!("{text} {word}");

@@ -189,6 +189,7 @@ impl Run {
                     if is_edited {
                         let before = record.arguments().clone();
                         stand.before_edit.get_or_insert(before);
+                        stand.set.clear();
                         **record = record.with_arguments(arguments);
                     }
                 }

@@ -1,15 +1,17 @@
 //! The state of a run: what its events made of it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use windlass_spec::registry::Permission;
 use windlass_spec::{Agent, CallId, CallRecord, RunId, Timestamp, ToolSpecification, Turn};
 
 use super::answer::Answer;
 use super::event::{Event, Task};
 use super::mistake::{Mistake, MistakeKind};
+use super::offer::Offer;
 use super::outcome::{FoldError, Next, RunEnd};
 use super::settings::Settings;
 use super::settling::Grant;
@@ -29,6 +31,10 @@ pub struct Run {
     pub(super) sub_agents: Vec<Arc<ToolSpecification>>,
     pub(super) assembly: Map<String, Value>,
     parent: Option<CallId>,
+    /// What it may hold at most, because whoever handed it the work holds no more.
+    pub(super) inherited: Option<BTreeSet<Permission>>,
+    /// What was found out about the task, and which tools the model is shown; all, if nothing is said.
+    pub(super) offer: Option<Offer>,
     pub(super) task: Task,
     pub(super) settings: Settings,
     pub(super) started_at: Timestamp,
@@ -122,6 +128,7 @@ impl Run {
             agents,
             assembly,
             parent,
+            holds,
             task,
             settings,
             at,
@@ -136,6 +143,8 @@ impl Run {
             agents: agents.clone(),
             assembly: assembly.clone(),
             parent: parent.clone(),
+            inherited: holds.clone(),
+            offer: None,
             task: task.clone(),
             settings: settings.clone(),
             started_at: *at,
@@ -272,7 +281,11 @@ impl Run {
     /// What is declared of a tool of the agent, or of a sub-agent as a model sees it.
     #[must_use]
     pub fn specification(&self, name: &str) -> Option<&Arc<ToolSpecification>> {
-        let mut others = self.sub_agents.iter().chain(self.people());
+        let mut others = self
+            .sub_agents
+            .iter()
+            .chain(self.people())
+            .chain(self.finding());
         self.agent
             .tool(name)
             .or_else(|| others.find(|other| other.name().as_str() == name))

@@ -1,8 +1,10 @@
 //! Sub-agents: to a model they are tools that take a task, to the runtime they are runs of their own.
 //! A child run is named after the call it works for, so whoever takes the parent up again finds it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use windlass_spec::registry::Permission;
 use windlass_spec::{
     Agent, CallId, CallRecord, Field, NonEmptyText, RiskLevel, RunId, Signature, Timestamp,
     ToolAttributes, ToolName, ToolSpecification, Type,
@@ -48,7 +50,8 @@ impl Run {
     /// Whether a call goes to a sub-agent rather than to a tool.
     #[must_use]
     pub fn is_sub_agent(&self, name: &str) -> bool {
-        self.agent.tool(name).is_none() && self.specification(name).is_some()
+        let mut sub_agents = self.sub_agents.iter();
+        self.agent.tool(name).is_none() && sub_agents.any(|agent| agent.name().as_str() == name)
     }
 
     /// The run that works for a call, if a sub-agent does.
@@ -58,10 +61,17 @@ impl Run {
         is_sub_agent.then(|| child_id(call.id())).flatten()
     }
 
-    /// The first event of the run that works for `call`, in exchange for the call's permit. `None`
+    /// The first event of the run that works for `call`, in exchange for the call's permit; it may
+    /// hold at most `holds`. `None`
     /// if the permit is for no sub-agent, or the runs nest too deeply for the child to have a name.
     #[must_use]
-    pub fn child(&self, call: &CallId, permit: Permit, at: Timestamp) -> Option<Event> {
+    pub fn child(
+        &self,
+        call: &CallId,
+        permit: Permit,
+        holds: BTreeSet<Permission>,
+        at: Timestamp,
+    ) -> Option<Event> {
         let agent = self
             .agents
             .iter()
@@ -73,6 +83,7 @@ impl Run {
             agents: self.agents.clone(),
             assembly: self.assembly.clone(),
             parent: Some(call.clone()),
+            holds: Some(holds),
             task: Task {
                 description: arguments[TASK].as_str()?.to_owned(),
                 ..Task::default()

@@ -9,7 +9,8 @@ use windlass_spec::{
 
 use super::*;
 use crate::approval::{Approval, Identity, PersonDecision, Principal};
-use crate::gate::{Governance, Rules, Stage, Verdict};
+use crate::gate::{Governance, Rules, Stage, ToolRule, Verdict};
+use crate::limits::Readiness;
 use crate::model::{
     ChatMessage, ModelAnswer, ModelErrorKind, RequestedArguments, RequestedCall, Usage,
 };
@@ -35,7 +36,11 @@ fn identity(name: &str) -> Identity {
 }
 
 fn rules() -> Rules {
-    Rules::new(&Governance::default(), &agent(), &[]).unwrap()
+    rules_under(&Governance::default())
+}
+
+fn rules_under(governance: &Governance) -> Rules {
+    Rules::new(governance, &agent(), &[]).unwrap()
 }
 
 /// A run with its journal, driven by hand.
@@ -62,6 +67,7 @@ impl Driven {
             agents: Vec::new(),
             assembly: serde_json::Map::new(),
             parent: None,
+            holds: None,
             task,
             settings,
             at: at(0),
@@ -136,7 +142,10 @@ impl Driven {
         let event = match self.run.at_gate(call, &ann, &self.rules, at).unwrap() {
             GateStep::Decide => Event::Decided {
                 call: call.clone(),
-                decision: self.run.decide(call, &ann, &self.rules, &|_| true).unwrap(),
+                decision: self
+                    .run
+                    .decide(call, &ann, &self.rules, &Readiness::Ready)
+                    .unwrap(),
                 at,
             },
             GateStep::Ask(request) => Event::Asked { request, at },
@@ -191,6 +200,7 @@ fn ended(call: &CallId, end: CallEnd, at: Timestamp) -> Event {
         call: call.clone(),
         end,
         usage: Usage::default(),
+        ran: None,
         at,
     }
 }
@@ -427,14 +437,23 @@ fn a_tool_that_is_switched_off_is_denied() {
     let Next::Gate(calls) = driven.run.next() else {
         panic!()
     };
+    let mut governance = Governance::default();
+    let rule = ToolRule {
+        switched_off: Some("in production".to_owned()),
+        ..ToolRule::default()
+    };
+    governance.tools.insert("search".to_owned(), rule);
+    let rules = rules_under(&governance);
     let decision = driven
         .run
-        .decide(&calls[0], &identity("ann"), &rules(), &|_| false)
+        .decide(&calls[0], &identity("ann"), &rules, &Readiness::Ready)
         .unwrap();
     assert_eq!(
         (decision.verdict(), decision.stage()),
         (Verdict::Deny, Stage::Enabled)
     );
+    let why = decision.reason();
+    assert!(why.contains("is switched off (in production)"), "{why}");
 }
 
 #[test]
@@ -459,7 +478,7 @@ fn a_permit_is_given_once_and_only_for_a_call_about_to_run() {
     );
     let decision = driven
         .run
-        .decide(&call, &identity("ann"), &rules(), &|_| true)
+        .decide(&call, &identity("ann"), &rules(), &Readiness::Ready)
         .unwrap();
     driven.happen(Event::Decided {
         call: call.clone(),
@@ -737,6 +756,7 @@ fn a_cancelled_run_takes_no_more_answers_but_learns_how_its_calls_ended() {
         call: calls[0].clone(),
         end: CallEnd::Cancelled(failure),
         usage: Usage::default(),
+        ran: None,
         at: at(5),
     });
     assert_eq!(
@@ -925,3 +945,4 @@ fn what_was_said_before_is_shown_as_providers_take_it() {
 
 mod holding;
 mod people;
+mod registry;

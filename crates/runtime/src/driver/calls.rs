@@ -10,9 +10,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_core::gate::Permit;
 use windlass_core::model::Usage;
-use windlass_core::run::{CallEnd, Event, Run, RunEnd, ToolQuestion};
+use windlass_core::run::{CallEnd, Event, Ran, Run, RunEnd, ToolQuestion};
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel};
-use windlass_store::{Durability, crash_point};
+use windlass_store::{Durability, crash_point, says_of_tool, told_end};
 use windlass_tools::{BoundTool, DispatchOptions, Dispatched, dispatch};
 
 use super::waiting::{Goes, LOOK};
@@ -54,11 +54,16 @@ impl<'d> Drive<'d> {
         let cancel = self.driver.stop.at_once.child_token();
         let mut running = Running::new();
         for call in calls {
-            if !self.may_run(call).await? {
+            let Some(admitted) = self.may_run(call).await? else {
                 continue;
-            }
+            };
             let permit = self.run.permit(call)?;
-            running.push(self.running(call.clone(), permit, &cancel));
+            let work = self.running(call.clone(), permit, &cancel);
+            running.push(Box::pin(async move {
+                let came = work.await;
+                drop(admitted);
+                came
+            }));
         }
         if self.run.end().is_some() {
             cancel.cancel();
@@ -114,7 +119,9 @@ impl<'d> Drive<'d> {
     ) -> BoxFuture<'d, (CallId, Outcome)> {
         let cancel = cancel.clone();
         if self.run.is_sub_agent(permit.tool().as_str()) {
-            let child = self.run.child(&call, permit, self.driver.durable.now());
+            let holds = self.run.held(self.journal.who(), &self.rules);
+            let now = self.driver.durable.now();
+            let child = self.run.child(&call, permit, holds, now);
             let stop = Stop {
                 after_step: self.driver.stop.after_step.clone(),
                 at_once: cancel,
@@ -122,10 +129,12 @@ impl<'d> Drive<'d> {
             let driver = self.driver.clone().stopped_by(stop);
             return Box::pin(async move { (call, work_as_child(driver, child).await) });
         }
+        let timeout = self.rules.timeout(permit.tool().as_str());
         match self.bound(&permit) {
             Ok(tool) => Box::pin(async move {
                 let options = DispatchOptions {
                     cancel,
+                    timeout,
                     ..DispatchOptions::default()
                 };
                 crash_point!("effect.before");
@@ -171,11 +180,24 @@ impl<'d> Drive<'d> {
     }
 
     pub(super) async fn end_call(&mut self, call: &CallId, ended: Ended) -> Result<(), DriveError> {
+        let at = self.driver.durable.now();
+        let (record, _) = self.run.call(call)?;
+        let ran = record.started_at().map(|started_at| Ran {
+            tool: record.tool_name().clone(),
+            started_at,
+        });
+        let (state, category) = told_end(&ended.end);
+        if let (Some(ran), Some(has_failed)) = (&ran, says_of_tool(state, category)) {
+            let tenant = self.journal.who().tenant.as_str();
+            let end = (call.clone(), has_failed, at);
+            self.driver.limiter.ended(tenant, &ran.tool, end);
+        }
         let event = Event::CallEnded {
             call: call.clone(),
             end: ended.end,
             usage: ended.usage,
-            at: self.driver.durable.now(),
+            ran,
+            at,
         };
         self.happen(event, Durability::Relaxed).await
     }

@@ -1,19 +1,24 @@
 //! Takes calls through the gate: decides, asks people, holds; and decides once more before a call
 //! starts.
 
+use std::sync::Arc;
+
 use windlass_core::approval::{Approval, Hold};
 use windlass_core::gate::{Decision, Verdict};
+use windlass_core::limits::Readiness;
 use windlass_core::run::{CallEnd, Event, GateStep, ToolQuestion};
-use windlass_spec::{CallId, CallState, Effect, ErrorCategory, Failure, RiskLevel};
+use windlass_spec::{CallId, CallState, Effect, ErrorCategory, Failure, RiskLevel, ToolName};
 use windlass_store::Durability;
 
 use super::waiting::{LOOK_CLOSELY, Took};
 use super::{Drive, DriveError};
 use crate::durable::Beside;
+use crate::limiter::{Admitted, lasting};
 
 impl Drive<'_> {
     /// Takes a call one step further.
     pub(super) async fn pass_gate(&mut self, call: &CallId) -> Result<(), DriveError> {
+        self.take_rules()?;
         let now = self.driver.durable.now();
         let who = self.journal.who();
         match self.run.at_gate(call, who, &self.rules, now) {
@@ -95,7 +100,8 @@ impl Drive<'_> {
     /// What the gate decides about a call now, leave given beforehand included.
     async fn decide(&self, call: &CallId) -> Result<Decision, DriveError> {
         let who = self.journal.who();
-        let decision = self.run.decide(call, who, &self.rules, &|_| true)?;
+        let readiness = self.readiness(call).await?;
+        let decision = self.run.decide(call, who, &self.rules, &readiness)?;
         let now = self.driver.durable.now();
         let Some(standing) = self.run.standing_call(call, &decision, who, now) else {
             return Ok(decision);
@@ -108,28 +114,111 @@ impl Drive<'_> {
         })
     }
 
-    /// Writes down that a call starts, if it still may. Whether it does.
-    pub(super) async fn may_run(&mut self, call: &CallId) -> Result<bool, DriveError> {
-        if self.run.end().is_some() {
-            return Ok(false);
+    /// Takes the rules as they are now. What was decided under others is decided again before it
+    /// starts.
+    fn take_rules(&mut self) -> Result<(), DriveError> {
+        let rules = self.driver.crew.rules(self.worker.agent.name())?;
+        if !Arc::ptr_eq(&rules, &self.rules) {
+            self.rules = rules;
+            self.fresh.clear();
         }
+        Ok(())
+    }
+
+    /// Whether a call comes too often, or its tool keeps failing. Questions to people are neither
+    /// counted nor do they fail.
+    async fn readiness(&self, call: &CallId) -> Result<Readiness, DriveError> {
+        let (record, _) = self.run.call(call)?;
+        let tool = record.tool_name();
+        if !self.is_counted(tool) {
+            return Ok(Readiness::Ready);
+        }
+        let (driver, who) = (self.driver, self.journal.who());
+        let (tenant, now) = (who.tenant.as_str(), driver.durable.now());
+        let limits = self.rules.limits(tool, who);
+        if !limits.is_empty() {
+            let readiness = driver.limiter.readiness(tenant, &limits, now);
+            if readiness != Readiness::Ready {
+                return Ok(readiness);
+            }
+            let used_up = driver
+                .durable
+                .used_up(tenant, &lasting(&limits), now)
+                .await?;
+            if let Some(used_up) = used_up {
+                return Ok(Readiness::limited(used_up.limit, used_up.until, now));
+            }
+        }
+        let breaker = self.rules.breaker();
+        let ends = driver
+            .durable
+            .latest_ends(tenant, tool, breaker.failures.get());
+        Ok(driver
+            .limiter
+            .health(tenant, tool, ends.await?, breaker, now))
+    }
+
+    fn is_counted(&self, tool: &ToolName) -> bool {
+        let name = tool.as_str();
+        !self.run.is_for_people(name) && !self.run.is_finding(name)
+    }
+
+    /// Takes a call from the limits that count it, or refuses it.
+    async fn admit(&mut self, call: &CallId) -> Result<Option<Admitted>, DriveError> {
+        let (record, _) = self.run.call(call)?;
+        let tool = record.tool_name();
+        let limits = match self.is_counted(tool) {
+            true => self.rules.limits(tool, self.journal.who()),
+            false => Vec::new(),
+        };
+        let (driver, now) = (self.driver, self.driver.durable.now());
+        let tenant = self.journal.who().tenant.as_str();
+        let readiness = match driver.limiter.admit(tenant, &limits, now) {
+            Ok(admitted) => match driver.durable.take(tenant, &lasting(&limits), now).await? {
+                None => return Ok(Some(admitted)),
+                Some(used_up) => Readiness::limited(used_up.limit, used_up.until, now),
+            },
+            Err(readiness) => readiness,
+        };
+        let decision = self
+            .run
+            .decide(call, self.journal.who(), &self.rules, &readiness)?;
+        let event = Event::Decided {
+            call: call.clone(),
+            decision,
+            at: now,
+        };
+        self.happen_beside(event, Beside::Withdraw(call.clone()))
+            .await?;
+        Ok(None)
+    }
+
+    /// Writes down that a call starts, if it still may. What stands for that it was counted; nothing
+    /// if it does not start.
+    pub(super) async fn may_run(&mut self, call: &CallId) -> Result<Option<Admitted>, DriveError> {
+        if self.run.end().is_some() {
+            return Ok(None);
+        }
+        self.take_rules()?;
         let (record, _) = self.run.call(call)?;
         let risk = self.run.risk(call);
         let is_under_way = record.state() == CallState::Running;
         if is_under_way && !self.may_go_on(call, risk).await? {
-            return Ok(false);
+            return Ok(None);
         }
         // Who wants the run stopped wants no further effect.
         if risk != RiskLevel::Reversible && self.stop_if_told().await? {
-            return Ok(false);
+            return Ok(None);
         }
         if is_under_way {
-            return Ok(true);
+            // It was counted when it started.
+            return Ok(Some(Admitted::uncounted(&self.driver.limiter)));
         }
         let (_, decision) = self.run.call(call)?;
         let Some(decision) = decision else {
-            return Ok(false);
+            return Ok(None);
         };
+        let is_held = decision.verdict() == Verdict::Hold;
         // What was decided a moment ago is not decided again. Everything else is: rules may have
         // changed since, and may only have become stricter for this call.
         if !self.fresh.contains(call) {
@@ -142,10 +231,12 @@ impl Drive<'_> {
                 };
                 self.happen_beside(event, Beside::Withdraw(call.clone()))
                     .await?;
-                return Ok(false);
+                return Ok(None);
             }
         }
-        let is_held = decision.verdict() == Verdict::Hold;
+        let Some(admitted) = self.admit(call).await? else {
+            return Ok(None);
+        };
         let event = Event::CallStarted {
             call: call.clone(),
             at: self.driver.durable.now(),
@@ -159,7 +250,7 @@ impl Drive<'_> {
                 // The clock was set back, and the store still counts the window: no hurry.
                 tokio::time::sleep(LOOK_CLOSELY).await;
             }
-            return Ok(is_started);
+            return Ok(is_started.then_some(admitted));
         }
         // Only what may have an effect must be known to have started, whatever happens.
         let durability = match risk {
@@ -167,7 +258,7 @@ impl Drive<'_> {
             RiskLevel::ReversibleWithDelay | RiskLevel::Irreversible => Durability::Synced,
         };
         self.happen(event, durability).await?;
-        Ok(true)
+        Ok(Some(admitted))
     }
 
     /// Whether a call may run again whose start an earlier process wrote down and whose end it did

@@ -165,6 +165,7 @@ fn a_sub_agent_is_offered_to_the_model_as_a_tool_that_takes_a_task() {
         agents: vec![file.agent("greeter").unwrap().clone()],
         assembly: serde_json::Map::new(),
         parent: None,
+        holds: None,
         task: new_task("Welcome Ada.").task,
         settings: windlass_core::run::Settings::default(),
         at: now(),

@@ -115,7 +115,14 @@ async fn a_call_under_way_when_the_process_died_is_not_made_again() {
     let rules = Rules::new(&governance, run.agent(), &[]).unwrap();
     let decided = Event::Decided {
         call: id.clone(),
-        decision: run.decide(&id, &who(), &rules, &|_| true).unwrap(),
+        decision: run
+            .decide(
+                &id,
+                &who(),
+                &rules,
+                &windlass_core::limits::Readiness::Ready,
+            )
+            .unwrap(),
         at: now(),
     };
     run.apply(&decided).unwrap();

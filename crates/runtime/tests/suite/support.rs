@@ -83,6 +83,7 @@ pub(crate) fn started() -> Event {
         agents: Vec::new(),
         assembly: serde_json::Map::new(),
         parent: None,
+        holds: None,
         task: new_task("Greet Ada.").task,
         settings: Settings::default(),
         at: now(),

@@ -54,6 +54,7 @@ fn events_with(secret: &str, before: &str, after: &str) -> Vec<Event> {
             call,
             end: CallEnd::Success(value),
             usage: Usage::default(),
+            ran: None,
             at: at(3),
         },
     ]
@@ -126,6 +127,7 @@ fn a_secret_that_is_a_number_is_found_where_numbers_are() {
         call: call.clone(),
         end,
         usage: Usage::default(),
+        ran: None,
         at: at(0),
     };
     let Event::CallEnded {

@@ -38,6 +38,7 @@ pub(crate) fn started(run: &str, task: &str) -> Event {
         agents: Vec::new(),
         assembly: serde_json::Map::new(),
         parent: None,
+        holds: None,
         task: Task {
             description: task.to_owned(),
             ..Task::default()
@@ -101,7 +102,14 @@ pub(crate) fn next_event(run: &Run, second: i64, end: &CallEnd) -> Event {
             let (call, ada, at) = (calls[0].clone(), ada(), at(second));
             match run.at_gate(&call, &ada, &rules, at) {
                 Some(GateStep::Decide) => {
-                    let decision = run.decide(&call, &ada, &rules, &|_| true).unwrap();
+                    let decision = run
+                        .decide(
+                            &call,
+                            &ada,
+                            &rules,
+                            &windlass_core::limits::Readiness::Ready,
+                        )
+                        .unwrap();
                     Event::Decided { call, decision, at }
                 }
                 Some(GateStep::Ask(request)) => Event::Asked { request, at },
@@ -125,6 +133,7 @@ pub(crate) fn next_event(run: &Run, second: i64, end: &CallEnd) -> Event {
                     call,
                     end: end.clone(),
                     usage: Usage::default(),
+                    ran: None,
                     at: at(second),
                 },
                 _ => Event::CallStarted {

@@ -52,6 +52,7 @@ pub(super) fn permit(specification: &Arc<ToolSpecification>, arguments: Value) -
         agents: Vec::new(),
         assembly: serde_json::Map::new(),
         parent: None,
+        holds: None,
         task: Task {
             description: "Try the tool.".to_owned(),
             ..Task::default()
@@ -88,7 +89,14 @@ pub(super) fn permit(specification: &Arc<ToolSpecification>, arguments: Value) -
     let rules = Rules::new(&governance, run.agent(), &[]).unwrap();
     let tenant = NonEmptyText::new("local").unwrap();
     let who = Identity::new(tenant, Principal::new("tester").unwrap());
-    let decision = run.decide(&call, &who, &rules, &|_| true).unwrap();
+    let decision = run
+        .decide(
+            &call,
+            &who,
+            &rules,
+            &windlass_core::limits::Readiness::Ready,
+        )
+        .unwrap();
     run.apply(&Event::Decided {
         call: call.clone(),
         decision,

@@ -88,6 +88,7 @@ pub(super) fn begin_as(
         agents: Vec::new(),
         assembly: Map::new(),
         parent: parent.map(call),
+        holds: None,
         task: Task {
             description: "Settle what is due.".to_owned(),
             ..Task::default()

@@ -155,7 +155,7 @@ fn a_held_call_that_the_rules_now_ask_about_is_asked_about() {
     let ann = identity("ann");
     let decision = driven
         .run
-        .decide(&call, &ann, &driven.rules, &|_| true)
+        .decide(&call, &ann, &driven.rules, &Readiness::Ready)
         .unwrap();
     assert_eq!(decision.verdict(), Verdict::Ask);
     let at = driven.now();

@@ -347,7 +347,7 @@ fn a_stricter_decision_takes_leave_back_and_a_weaker_one_is_refused() {
     let ann = identity("ann");
     let decision = driven
         .run
-        .decide(&call, &ann, &driven.rules, &|_| true)
+        .decide(&call, &ann, &driven.rules, &Readiness::Ready)
         .unwrap();
     assert_eq!(decision.verdict(), Verdict::Deny);
     let at = driven.now();

@@ -1,0 +1,207 @@
+//! Rate limits: which hold for a call, and the arithmetic by which one is kept. The arithmetic is the
+//! generic cell rate algorithm: a limit of ten a minute lets ten calls through at once and then one
+//! every six seconds. All it has to remember is one moment for each limit, so that any store can keep
+//! it, and a restart or a second process resets nothing.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use windlass_spec::registry::{CategoryName, Window};
+use windlass_spec::{Timestamp, ToolName};
+
+use crate::approval::Principal;
+
+/// Whose calls a limit counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    /// Those of one tool.
+    Tool(ToolName),
+    /// Those of all tools of a category.
+    Category(CategoryName),
+    /// Those made on behalf of somebody, whatever the tool.
+    Principal(Principal),
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool(tool) => write!(f, "the tool `{tool}`"),
+            Self::Category(category) => write!(f, "the category `{category}`"),
+            Self::Principal(principal) => write!(f, "{principal}"),
+        }
+    }
+}
+
+/// A limit on calls.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Limit {
+    /// Whose calls it counts.
+    pub scope: Scope,
+    /// In which time.
+    pub window: Window,
+    /// How many there may be.
+    pub count: NonZeroU32,
+}
+
+impl Limit {
+    /// What it is kept under. The count is not part of it: a limit that is changed goes on from what
+    /// was used up before.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let (kind, name) = match &self.scope {
+            Scope::Tool(tool) => ("tool", tool.as_str()),
+            Scope::Category(category) => ("category", category.as_str()),
+            Scope::Principal(principal) => ("principal", principal.as_str()),
+        };
+        format!("{kind}:{name}:{}", self.window)
+    }
+
+    /// Takes one call, given what was kept of the calls before it: what is to be kept then, or when
+    /// the next call can be taken. A limit on calls at the same time has no such moment and refuses
+    /// nothing here.
+    ///
+    /// # Errors
+    /// The moment from which a call can be taken, if none can now.
+    pub fn take(&self, kept: Option<Timestamp>, now: Timestamp) -> Result<Timestamp, Timestamp> {
+        let Some(seconds) = self.window.seconds() else {
+            return Ok(now);
+        };
+        let window = i64::from(seconds) * 1_000_000;
+        let interval = (window / i64::from(self.count.get())).max(1);
+        let now_at = now.as_microseconds();
+        let kept = kept.map_or(now_at, Timestamp::as_microseconds);
+        // A clock that was set back must not shut a tool off for longer than its window.
+        let due = kept.max(now_at).min(now_at.saturating_add(window));
+        let earliest = due.saturating_sub(window - interval);
+        if now_at < earliest {
+            return Err(Timestamp::from_microseconds(earliest));
+        }
+        Ok(Timestamp::from_microseconds(due.saturating_add(interval)))
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {} for {}", self.window, self.count, self.scope)
+    }
+}
+
+/// What stands in the way of a call besides rules: it comes too often, or its tool keeps failing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Readiness {
+    /// Nothing.
+    #[default]
+    Ready,
+    /// A limit is used up.
+    Limited {
+        /// Which.
+        limit: Limit,
+        /// When a call can be made again; unknown where it depends on others ending.
+        until: Option<Timestamp>,
+        /// How long that is from now.
+        wait: Duration,
+    },
+    /// The tool failed so often in a row that it is left alone for a while.
+    Failing {
+        /// How often in a row.
+        failures: u32,
+        /// When it is tried again.
+        until: Timestamp,
+        /// How long that is from now.
+        wait: Duration,
+    },
+}
+
+impl Readiness {
+    /// A limit that is used up until then.
+    #[must_use]
+    pub fn limited(limit: Limit, until: Timestamp, now: Timestamp) -> Self {
+        Self::Limited {
+            limit,
+            until: Some(until),
+            wait: Duration::from_micros(until.microseconds_since(now)),
+        }
+    }
+
+    /// When to try again, if that is known.
+    #[must_use]
+    pub fn retry_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Ready => None,
+            Self::Limited { until, .. } => *until,
+            Self::Failing { until, .. } => Some(*until),
+        }
+    }
+}
+
+/// A length of time for people: seconds where it is short, else minutes or hours, rounded up.
+pub(crate) fn told(wait: Duration) -> String {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h", seconds.div_ceil(3600)),
+    }
+}
+
+/// When a tool that keeps failing is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Breaker {
+    /// How many failures in a row it takes.
+    pub failures: NonZeroU32,
+    /// For how long.
+    pub cooldown: Duration,
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self {
+            failures: NonZeroU32::new(5).unwrap_or(NonZeroU32::MIN),
+            cooldown: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Breaker {
+    /// What the latest ends of a tool's calls mean for the next one. `latest` has the last first;
+    /// whether each failed, and when. After the time it is left alone the tool is tried again, and
+    /// one more failure is enough.
+    #[must_use]
+    pub fn readiness(
+        &self,
+        latest: impl IntoIterator<Item = (bool, Timestamp)>,
+        now: Timestamp,
+    ) -> Readiness {
+        let mut failures = 0;
+        let mut last = None;
+        for (has_failed, at) in latest {
+            if !has_failed {
+                break;
+            }
+            failures += 1;
+            last = last.max(Some(at));
+        }
+        let cooldown = i64::try_from(self.cooldown.as_micros()).unwrap_or(i64::MAX);
+        match last {
+            Some(last) if failures >= self.failures.get() => {
+                let until = last.as_microseconds().saturating_add(cooldown);
+                // A clock that was set back does not make it longer.
+                let latest = now.as_microseconds().saturating_add(cooldown);
+                let until = Timestamp::from_microseconds(until.min(latest));
+                if now >= until {
+                    return Readiness::Ready;
+                }
+                Readiness::Failing {
+                    failures,
+                    until,
+                    wait: Duration::from_micros(until.microseconds_since(now)),
+                }
+            }
+            _ => Readiness::Ready,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

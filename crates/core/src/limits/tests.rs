@@ -1,0 +1,132 @@
+use proptest::prelude::*;
+use windlass_spec::ToolName;
+
+use super::*;
+
+fn at(seconds: f64) -> Timestamp {
+    Timestamp::from_microseconds(1_700_000_000_000_000 + (seconds * 1e6) as i64)
+}
+
+fn limit(window: Window, count: u32) -> Limit {
+    Limit {
+        scope: Scope::Tool(ToolName::new("search").unwrap()),
+        window,
+        count: NonZeroU32::new(count).unwrap(),
+    }
+}
+
+#[test]
+fn a_limit_lets_its_count_through_at_once_and_then_one_at_a_time() {
+    let limit = limit(Window::PerMinute, 3);
+    let mut kept = None;
+    for _ in 0..3 {
+        kept = Some(limit.take(kept, at(0.0)).unwrap());
+    }
+    assert_eq!(limit.take(kept, at(0.0)), Err(at(20.0)));
+    assert_eq!(limit.take(kept, at(19.9)), Err(at(20.0)));
+    kept = Some(limit.take(kept, at(20.0)).unwrap());
+    assert_eq!(limit.take(kept, at(20.0)), Err(at(40.0)));
+    // After a window without calls all of it is there again.
+    for _ in 0..3 {
+        kept = Some(limit.take(kept, at(120.0)).unwrap());
+    }
+    assert_eq!(limit.take(kept, at(120.0)), Err(at(140.0)));
+}
+
+#[test]
+fn a_lower_limit_goes_on_from_what_was_used_up() {
+    let mut kept = None;
+    for _ in 0..10 {
+        kept = Some(limit(Window::PerHour, 10).take(kept, at(0.0)).unwrap());
+    }
+    assert_eq!(
+        limit(Window::PerHour, 1).take(kept, at(1.0)),
+        Err(at(3600.0))
+    );
+}
+
+#[test]
+fn a_clock_set_back_shuts_nothing_off_for_longer_than_the_window() {
+    let limit = limit(Window::PerMinute, 1);
+    let kept = limit.take(None, at(86_400.0)).unwrap();
+    let until = limit.take(Some(kept), at(0.0)).unwrap_err();
+    assert!(until <= at(60.0), "{until}");
+}
+
+#[test]
+fn a_limit_on_calls_at_the_same_time_has_no_moment() {
+    let limit = limit(Window::Concurrent, 1);
+    for _ in 0..5 {
+        assert!(limit.take(Some(at(9.0)), at(0.0)).is_ok());
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_window_takes_more_than_its_count_and_what_flows_back(
+        count in 1_u32..50,
+        pauses in prop::collection::vec(0.0_f64..30.0, 1..200),
+    ) {
+        let limit = limit(Window::PerMinute, count);
+        let (mut kept, mut now, mut taken) = (None, 0.0, Vec::new());
+        for pause in pauses {
+            now += pause;
+            match limit.take(kept, at(now)) {
+                Ok(due) => {
+                    kept = Some(due);
+                    taken.push(now);
+                }
+                // What it says is when the next call is taken, neither earlier nor later.
+                Err(until) => {
+                    prop_assert!(until > at(now));
+                    prop_assert!(limit.take(kept, until).is_ok());
+                    let before = Timestamp::from_microseconds(until.as_microseconds() - 1);
+                    prop_assert!(limit.take(kept, before).is_err());
+                }
+            }
+        }
+        for (index, &first) in taken.iter().enumerate() {
+            for &last in &taken[index..] {
+                let calls = taken.iter().filter(|&&call| first <= call && call <= last).count() as f64;
+                let most = f64::from(count) * (1.0 + (last - first) / 60.0);
+                prop_assert!(calls <= most + 1e-3, "{calls} calls in {} s", last - first);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tool_that_keeps_failing_is_left_alone_for_a_while() {
+    let breaker = Breaker {
+        failures: NonZeroU32::new(3).unwrap(),
+        cooldown: Duration::from_secs(30),
+    };
+    let failed = |seconds| (true, at(seconds));
+    let two = [failed(2.0), failed(1.0)];
+    assert_eq!(breaker.readiness(two, at(3.0)), Readiness::Ready);
+    let three = [failed(3.0), failed(2.0), failed(1.0)];
+    let left_alone = breaker.readiness(three, at(4.0));
+    assert_eq!(left_alone.retry_at(), Some(at(33.0)));
+    // Then it is tried again, and one more failure is enough.
+    assert_eq!(breaker.readiness(three, at(33.0)), Readiness::Ready);
+    let four = [failed(34.0), failed(3.0), failed(2.0), failed(1.0)];
+    assert_eq!(breaker.readiness(four, at(35.0)).retry_at(), Some(at(64.0)));
+    // A success makes up for everything before it.
+    let after_success = [
+        failed(6.0),
+        failed(5.0),
+        (false, at(4.0)),
+        failed(3.0),
+        failed(2.0),
+    ];
+    assert_eq!(breaker.readiness(after_success, at(7.0)), Readiness::Ready);
+}
+
+#[test]
+fn waits_are_told_in_fitting_units() {
+    let told = |seconds| told(Duration::from_secs_f64(seconds));
+    assert_eq!(told(0.2), "1 s");
+    assert_eq!(told(119.0), "119 s");
+    assert_eq!(told(121.0), "3 min");
+    assert_eq!(told(7201.0), "3 h");
+}

@@ -1,0 +1,175 @@
+//! How often calls may come and whether tools keep failing, as far as this process knows. Limits over
+//! a minute or more are kept by the store as well, where other processes see them; here are those too,
+//! for runs that are kept nowhere.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use windlass_core::limits::{Breaker, Limit, Readiness};
+use windlass_spec::registry::Window;
+use windlass_spec::{CallId, Timestamp, ToolName};
+
+/// How many ends of each tool's calls are remembered.
+const REMEMBERED: usize = 64;
+
+/// What all drivers of a process share.
+#[derive(Debug, Default)]
+pub(crate) struct Limiter {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Up to when calls have used up each limit.
+    dues: HashMap<Key, Timestamp>,
+    /// How many calls each limit on calls at the same time counts now.
+    running: HashMap<Key, u32>,
+    /// How the latest calls of each tool ended, the last at the end.
+    ends: HashMap<(String, ToolName), VecDeque<End>>,
+}
+
+/// The tenant, and what a limit is kept under.
+type Key = (String, String);
+
+/// The end of a call that says something about its tool: whether it failed, and when.
+pub(crate) type End = (CallId, bool, Timestamp);
+
+/// A call that was taken from its limits. Dropped when the call has ended.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    limiter: Arc<Limiter>,
+    running: Vec<Key>,
+}
+
+impl Admitted {
+    /// One that nothing counts.
+    pub(crate) fn uncounted(limiter: &Arc<Limiter>) -> Self {
+        Self {
+            limiter: Arc::clone(limiter),
+            running: Vec::new(),
+        }
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let mut state = self.limiter.state();
+        for key in &self.running {
+            if let Some(count) = state.running.get_mut(key) {
+                *count = count.saturating_sub(1);
+            }
+        }
+    }
+}
+
+impl Limiter {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a call could be taken now. Nothing is used up.
+    pub(crate) fn readiness(&self, tenant: &str, limits: &[Limit], now: Timestamp) -> Readiness {
+        match self.state().taken(tenant, limits, now) {
+            Ok(_) => Readiness::Ready,
+            Err(limited) => limited,
+        }
+    }
+
+    /// Takes a call from all of the limits, or from none of them if one is used up.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        tenant: &str,
+        limits: &[Limit],
+        now: Timestamp,
+    ) -> Result<Admitted, Readiness> {
+        let mut state = self.state();
+        let dues = state.taken(tenant, limits, now)?;
+        state.dues.extend(dues);
+        let mut running = Vec::new();
+        for limit in limits {
+            if limit.window == Window::Concurrent {
+                let key = key(tenant, limit);
+                *state.running.entry(key.clone()).or_default() += 1;
+                running.push(key);
+            }
+        }
+        drop(state);
+        let limiter = Arc::clone(self);
+        Ok(Admitted { limiter, running })
+    }
+
+    /// Remembers how a call of a tool ended.
+    pub(crate) fn ended(&self, tenant: &str, tool: &ToolName, end: End) {
+        let mut state = self.state();
+        let ends = state.ends.entry((tenant.to_owned(), tool.clone()));
+        let ends = ends.or_default();
+        if ends.len() == REMEMBERED {
+            ends.pop_front();
+        }
+        ends.push_back(end);
+    }
+
+    /// Whether a tool keeps failing, by what this process remembers and what the store says, in which
+    /// the latest may not have arrived yet.
+    pub(crate) fn health(
+        &self,
+        tenant: &str,
+        tool: &ToolName,
+        stored: Vec<End>,
+        breaker: Breaker,
+        now: Timestamp,
+    ) -> Readiness {
+        let mut ends = stored;
+        if let Some(remembered) = self.state().ends.get(&(tenant.to_owned(), tool.clone())) {
+            let new = remembered
+                .iter()
+                .filter(|(call, ..)| ends.iter().all(|(stored, ..)| stored != call));
+            let new: Vec<End> = new.cloned().collect();
+            ends.extend(new);
+        }
+        ends.sort_by_key(|(_, _, at)| std::cmp::Reverse(*at));
+        let ends = ends.into_iter().map(|(_, has_failed, at)| (has_failed, at));
+        breaker.readiness(ends, now)
+    }
+}
+
+impl State {
+    /// What is to be kept of the limits if a call is taken from them.
+    fn taken(
+        &self,
+        tenant: &str,
+        limits: &[Limit],
+        now: Timestamp,
+    ) -> Result<Vec<(Key, Timestamp)>, Readiness> {
+        let mut dues = Vec::new();
+        for limit in limits {
+            let key = key(tenant, limit);
+            if limit.window == Window::Concurrent {
+                let running = self.running.get(&key).copied().unwrap_or(0);
+                if running >= limit.count.get() {
+                    return Err(Readiness::Limited {
+                        limit: limit.clone(),
+                        until: None,
+                        wait: Duration::ZERO,
+                    });
+                }
+                continue;
+            }
+            let due = limit.take(self.dues.get(&key).copied(), now);
+            let due = due.map_err(|until| Readiness::limited(limit.clone(), until, now))?;
+            dues.push((key, due));
+        }
+        Ok(dues)
+    }
+}
+
+fn key(tenant: &str, limit: &Limit) -> Key {
+    (tenant.to_owned(), limit.key())
+}
+
+/// Those limits that must outlive a process.
+pub(crate) fn lasting(limits: &[Limit]) -> Vec<Limit> {
+    let lasts = |limit: &&Limit| limit.window.seconds().is_some_and(|seconds| seconds >= 60);
+    limits.iter().filter(lasts).cloned().collect()
+}

@@ -1,0 +1,348 @@
+//! What is known where tools are chosen: what the user asked, where they asked it, what was said
+//! before and which tools there are.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::environment::{Environment, Environments, UnknownEnvironment};
+use super::schema;
+use super::word::word;
+use crate::names::ToolName;
+use crate::records::{Conversation, Message};
+
+word! {
+    /// A channel, group or direct conversation of Slack.
+    ChannelId is
+    "a channel id of Slack",
+    "it is C, G or D and 8 to 20 upper-case letters and digits, such as C024BE91L",
+    "^[CGD][A-Z0-9]{8,20}$",
+    |text| is_slack_id(text, &['C', 'G', 'D'])
+}
+
+word! {
+    /// A user of Slack.
+    UserId is
+    "a user id of Slack",
+    "it is U or W and 8 to 20 upper-case letters and digits, such as U024BE7LH",
+    "^[UW][A-Z0-9]{8,20}$",
+    |text| is_slack_id(text, &['U', 'W'])
+}
+
+word! {
+    /// The timestamp by which Slack knows the first message of a thread.
+    ThreadTimestamp is
+    "a thread timestamp of Slack",
+    "it is seconds and microseconds, such as 1729123456.000200",
+    "^[0-9]{10}\\.[0-9]{6}$",
+    is_timestamp
+}
+
+fn is_slack_id(text: &str, first: &[char]) -> bool {
+    let rest = text.strip_prefix(first).unwrap_or_default();
+    (8..=20).contains(&rest.len())
+        && rest
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+}
+
+fn is_timestamp(text: &str) -> bool {
+    let digits =
+        |part: &str, count| part.len() == count && part.bytes().all(|b| b.is_ascii_digit());
+    text.split_once('.')
+        .is_some_and(|(seconds, rest)| digits(seconds, 10) && digits(rest, 6))
+}
+
+/// What a user asked: 1 to 2000 characters, not all of them blanks.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "schema::Request")]
+pub struct RequestText(String);
+
+/// Why a request was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// Nothing in it, or only blanks.
+    #[error("a request says something")]
+    Empty,
+    /// Too long.
+    #[error("a request has at most {max} characters, not {0}", max = RequestText::MAX)]
+    TooLong(usize),
+}
+
+impl RequestText {
+    /// The most characters it can have.
+    pub const MAX: usize = 2000;
+
+    /// How many characters of a longer text are kept from its end; people often ask last.
+    const KEPT_OF_END: usize = 500;
+
+    /// Checks and takes a text.
+    ///
+    /// # Errors
+    /// If it is blank or too long.
+    pub fn new(text: impl Into<String>) -> Result<Self, RequestError> {
+        let text = text.into();
+        if text.trim().is_empty() {
+            return Err(RequestError::Empty);
+        }
+        let characters = text.chars().count();
+        if characters > Self::MAX {
+            return Err(RequestError::TooLong(characters));
+        }
+        Ok(Self(text))
+    }
+
+    /// The text itself if it is short enough, else its beginning and end with a mark between them
+    /// that says how much is left out.
+    ///
+    /// # Errors
+    /// If the text is blank.
+    pub fn excerpt_of(text: &str) -> Result<Self, RequestError> {
+        if text.trim().is_empty() {
+            return Err(RequestError::Empty);
+        }
+        let characters = text.chars().count();
+        if characters <= Self::MAX {
+            return Ok(Self(text.to_owned()));
+        }
+        // The mark's length depends on the number in it, which never has more digits than this.
+        let longest_mark = mark(characters).chars().count();
+        let head = Self::MAX - Self::KEPT_OF_END - longest_mark;
+        let left_out = characters - head - Self::KEPT_OF_END;
+        let mut excerpt: String = text.chars().take(head).collect();
+        excerpt.push_str(&mark(left_out));
+        excerpt.extend(text.chars().skip(characters - Self::KEPT_OF_END));
+        Ok(Self(excerpt))
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn mark(left_out: usize) -> String {
+    format!(" [... {left_out} characters left out ...] ")
+}
+
+impl TryFrom<String> for RequestText {
+    type Error = RequestError;
+
+    fn try_from(text: String) -> Result<Self, RequestError> {
+        Self::new(text)
+    }
+}
+
+impl From<RequestText> for String {
+    fn from(text: RequestText) -> Self {
+        text.0
+    }
+}
+
+/// What is known where tools are chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "RawContext", into = "RawContext")]
+#[schemars(with = "RawContext")]
+pub struct ToolExecutionContext {
+    user_request: RequestText,
+    channel_id: Option<ChannelId>,
+    user_id: Option<UserId>,
+    thread_ts: Option<ThreadTimestamp>,
+    available_tools: Vec<ToolName>,
+    conversation_history: Vec<Message>,
+    environment: Environment,
+}
+
+/// Why a context was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ContextError {
+    /// More was said than is kept.
+    #[error(
+        "a conversation history has at most {max} messages, not {0}", max = ToolExecutionContext::MAX_MESSAGES
+    )]
+    TooManyMessages(usize),
+}
+
+impl ToolExecutionContext {
+    /// The most messages of history it can have.
+    pub const MAX_MESSAGES: usize = Conversation::MAX;
+
+    /// The context of a request in an environment. A longer request than is kept becomes a marked
+    /// excerpt.
+    ///
+    /// # Errors
+    /// If the request is blank.
+    pub fn for_request(request: &str, environment: Environment) -> Result<Self, RequestError> {
+        Ok(Self {
+            user_request: RequestText::excerpt_of(request)?,
+            channel_id: None,
+            user_id: None,
+            thread_ts: None,
+            available_tools: Vec::new(),
+            conversation_history: Vec::new(),
+            environment,
+        })
+    }
+
+    /// The same, asked in a channel.
+    #[must_use]
+    pub fn in_channel(mut self, channel: ChannelId) -> Self {
+        self.channel_id = Some(channel);
+        self
+    }
+
+    /// The same, asked by a user.
+    #[must_use]
+    pub fn by_user(mut self, user: UserId) -> Self {
+        self.user_id = Some(user);
+        self
+    }
+
+    /// The same, asked in a thread.
+    #[must_use]
+    pub fn in_thread(mut self, thread: ThreadTimestamp) -> Self {
+        self.thread_ts = Some(thread);
+        self
+    }
+
+    /// The same with these tools to choose from; a tool named twice counts once.
+    #[must_use]
+    pub fn with_tools(mut self, tools: impl IntoIterator<Item = ToolName>) -> Self {
+        self.available_tools = distinct(tools);
+        self
+    }
+
+    /// The same after these messages, of which the last [`ToolExecutionContext::MAX_MESSAGES`] are
+    /// kept. An answer to a call goes with the message that asked for it.
+    #[must_use]
+    pub fn after(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
+        let conversation: Conversation = messages.into_iter().collect();
+        self.conversation_history = conversation.messages().cloned().collect();
+        self
+    }
+
+    /// What the user asked, or a marked excerpt of it.
+    #[must_use]
+    pub fn user_request(&self) -> &str {
+        self.user_request.as_str()
+    }
+
+    /// The channel it was asked in, if it was asked in Slack.
+    #[must_use]
+    pub fn channel_id(&self) -> Option<&ChannelId> {
+        self.channel_id.as_ref()
+    }
+
+    /// The user who asked, if they asked in Slack.
+    #[must_use]
+    pub fn user_id(&self) -> Option<&UserId> {
+        self.user_id.as_ref()
+    }
+
+    /// The thread it was asked in, if it was asked in one.
+    #[must_use]
+    pub fn thread_ts(&self) -> Option<&ThreadTimestamp> {
+        self.thread_ts.as_ref()
+    }
+
+    /// The tools to choose from.
+    #[must_use]
+    pub fn available_tools(&self) -> &[ToolName] {
+        &self.available_tools
+    }
+
+    /// What was said before, the most recent last.
+    #[must_use]
+    pub fn conversation_history(&self) -> &[Message] {
+        &self.conversation_history
+    }
+
+    /// Where it was asked.
+    #[must_use]
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Checks that its environment is one of those that exist.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn check_environment(&self, known: &Environments) -> Result<(), UnknownEnvironment> {
+        known.require(self.environment.as_str()).map(drop)
+    }
+}
+
+fn distinct(tools: impl IntoIterator<Item = ToolName>) -> Vec<ToolName> {
+    let mut distinct: Vec<ToolName> = Vec::new();
+    for tool in tools {
+        if !distinct.contains(&tool) {
+            distinct.push(tool);
+        }
+    }
+    distinct
+}
+
+/// The JSON form of a context, before it is checked.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ToolExecutionContext")]
+/// What is known where tools are chosen.
+struct RawContext {
+    /// What the user asked, or a marked excerpt of it.
+    #[schemars(with = "schema::Request")]
+    user_request: RequestText,
+    /// The channel it was asked in, if it was asked in Slack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    channel_id: Option<ChannelId>,
+    /// The user who asked, if they asked in Slack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user_id: Option<UserId>,
+    /// The thread it was asked in, if it was asked in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    thread_ts: Option<ThreadTimestamp>,
+    /// The tools to choose from.
+    #[serde(default)]
+    #[schemars(with = "Vec<schema::Name>")]
+    available_tools: Vec<ToolName>,
+    /// What was said before, the most recent last.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    conversation_history: Vec<Message>,
+    /// Where it was asked.
+    environment: Environment,
+}
+
+impl From<ToolExecutionContext> for RawContext {
+    fn from(context: ToolExecutionContext) -> Self {
+        Self {
+            user_request: context.user_request,
+            channel_id: context.channel_id,
+            user_id: context.user_id,
+            thread_ts: context.thread_ts,
+            available_tools: context.available_tools,
+            conversation_history: context.conversation_history,
+            environment: context.environment,
+        }
+    }
+}
+
+impl TryFrom<RawContext> for ToolExecutionContext {
+    type Error = ContextError;
+
+    fn try_from(raw: RawContext) -> Result<Self, ContextError> {
+        let messages = raw.conversation_history.len();
+        if messages > Self::MAX_MESSAGES {
+            return Err(ContextError::TooManyMessages(messages));
+        }
+        Ok(Self {
+            user_request: raw.user_request,
+            channel_id: raw.channel_id,
+            user_id: raw.user_id,
+            thread_ts: raw.thread_ts,
+            available_tools: distinct(raw.available_tools),
+            conversation_history: raw.conversation_history,
+            environment: raw.environment,
+        })
+    }
+}

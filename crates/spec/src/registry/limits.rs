@@ -1,0 +1,217 @@
+//! Rate limits: how many calls may be made in which window. A limit can be lowered but never raised
+//! by another.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use crate::records::NotOneOf;
+
+/// What a limit counts calls in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Window {
+    /// Calls begun within a second.
+    PerSecond,
+    /// Calls begun within a minute.
+    PerMinute,
+    /// Calls begun within an hour.
+    PerHour,
+    /// Calls begun within a day.
+    PerDay,
+    /// Calls running at the same time.
+    Concurrent,
+}
+
+impl Window {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::PerSecond,
+        Self::PerMinute,
+        Self::PerHour,
+        Self::PerDay,
+        Self::Concurrent,
+    ];
+
+    /// The word for it in files and messages.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::PerSecond => "per_second",
+            Self::PerMinute => "per_minute",
+            Self::PerHour => "per_hour",
+            Self::PerDay => "per_day",
+            Self::Concurrent => "concurrent",
+        }
+    }
+
+    /// How long the window is; `None` for calls at the same time.
+    #[must_use]
+    pub const fn seconds(self) -> Option<u32> {
+        match self {
+            Self::PerSecond => Some(1),
+            Self::PerMinute => Some(60),
+            Self::PerHour => Some(60 * 60),
+            Self::PerDay => Some(24 * 60 * 60),
+            Self::Concurrent => None,
+        }
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Window {
+    type Err = NotOneOf;
+
+    fn from_str(word: &str) -> Result<Self, NotOneOf> {
+        let found = Self::ALL.into_iter().find(|window| window.as_str() == word);
+        found.ok_or_else(|| NotOneOf {
+            word: word.chars().take(60).collect(),
+            expected: Self::ALL.map(Self::as_str).to_vec(),
+        })
+    }
+}
+
+impl TryFrom<String> for Window {
+    type Error = NotOneOf;
+
+    fn try_from(word: String) -> Result<Self, NotOneOf> {
+        word.parse()
+    }
+}
+
+impl From<Window> for String {
+    fn from(window: Window) -> Self {
+        window.as_str().to_owned()
+    }
+}
+
+/// How many calls may be made, by window. A window that is not named has no limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "BTreeMap<String, i64>", into = "BTreeMap<Window, u32>")]
+pub struct RateLimits(BTreeMap<Window, NonZeroU32>);
+
+/// Why rate limits were refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RateLimitError {
+    /// A window that does not exist.
+    #[error(transparent)]
+    Window(#[from] NotOneOf),
+    /// A limit that is no positive integer.
+    #[error("{window}: a rate limit is a positive integer up to 4294967295, not {limit}")]
+    NotPositive {
+        /// The window it stands at.
+        window: Window,
+        /// What stood there.
+        limit: i64,
+    },
+}
+
+impl RateLimits {
+    /// No limits.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// The same limits with this one set.
+    #[must_use]
+    pub fn with(mut self, window: Window, limit: NonZeroU32) -> Self {
+        self.set(window, limit);
+        self
+    }
+
+    /// Sets one limit.
+    pub fn set(&mut self, window: Window, limit: NonZeroU32) {
+        self.0.insert(window, limit);
+    }
+
+    /// The limit in a window, if there is one.
+    #[must_use]
+    pub fn get(&self, window: Window) -> Option<NonZeroU32> {
+        self.0.get(&window).copied()
+    }
+
+    /// Whether there is no limit at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Every limit, the shortest window first.
+    pub fn iter(&self) -> impl Iterator<Item = (Window, NonZeroU32)> + '_ {
+        self.0.iter().map(|(&window, &limit)| (window, limit))
+    }
+
+    /// The same limits where none is above `ceiling`: in each window the lower of the two, and the
+    /// only one where just one of them has a limit.
+    #[must_use]
+    pub fn lowered_to(&self, ceiling: &Self) -> Self {
+        let mut lowered = self.clone();
+        for (window, limit) in ceiling.iter() {
+            let kept = self.get(window).map_or(limit, |own| own.min(limit));
+            lowered.set(window, kept);
+        }
+        lowered
+    }
+
+    /// These limits where `other` names no window, and those of `other` where it does.
+    #[must_use]
+    pub fn overridden_by(&self, other: &Self) -> Self {
+        other.iter().fold(self.clone(), |limits, (window, limit)| {
+            limits.with(window, limit)
+        })
+    }
+}
+
+impl TryFrom<BTreeMap<String, i64>> for RateLimits {
+    type Error = RateLimitError;
+
+    fn try_from(raw: BTreeMap<String, i64>) -> Result<Self, RateLimitError> {
+        let mut limits = Self::none();
+        for (window, limit) in raw {
+            let window: Window = window.parse()?;
+            let positive = u32::try_from(limit).ok().and_then(NonZeroU32::new);
+            limits.set(
+                window,
+                positive.ok_or(RateLimitError::NotPositive { window, limit })?,
+            );
+        }
+        Ok(limits)
+    }
+}
+
+impl From<RateLimits> for BTreeMap<Window, u32> {
+    fn from(limits: RateLimits) -> Self {
+        limits
+            .iter()
+            .map(|(window, limit)| (window, limit.get()))
+            .collect()
+    }
+}
+
+impl JsonSchema for RateLimits {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "RateLimits".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "propertyNames": { "enum": Window::ALL.map(Window::as_str).as_slice() },
+            "additionalProperties": { "type": "integer", "minimum": 1, "maximum": u32::MAX },
+        })
+    }
+}
