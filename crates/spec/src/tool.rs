@@ -110,6 +110,8 @@ pub struct ToolAttributes {
     pub deferred: Option<bool>,
     /// The boolean parameter that makes a call change nothing.
     pub dry_run_argument: Option<String>,
+    /// That it is no longer to be used, and what to use instead. Models are not shown it.
+    pub deprecated: Option<NonEmptyText>,
 }
 
 /// Why attributes were refused.
@@ -200,6 +202,8 @@ mod raw {
         deferred: Option<bool>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         dry_run_argument: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deprecated: Option<NonEmptyText>,
         /// Written for readers; when read, it must be what the signature says.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schema: Option<Value>,
@@ -217,6 +221,7 @@ mod raw {
                 undo_window_seconds,
                 deferred,
                 dry_run_argument,
+                deprecated,
             } = tool.attributes;
             Self {
                 type_signature: tool.signature.to_string(),
@@ -231,6 +236,7 @@ mod raw {
                 undo_window_seconds,
                 deferred,
                 dry_run_argument,
+                deprecated,
                 schema: Some(tool.schema),
             }
         }
@@ -254,6 +260,7 @@ mod raw {
                 undo_window_seconds: raw.undo_window_seconds,
                 deferred: raw.deferred,
                 dry_run_argument: raw.dry_run_argument,
+                deprecated: raw.deprecated,
             };
             let tool = Self::new(raw.name, raw.description, signature)
                 .with_attributes(attributes)

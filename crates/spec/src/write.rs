@@ -136,6 +136,13 @@ fn tool_text(tool: &Arc<ToolSpecification>) -> Result<String, WriteError> {
         "dry_run_argument",
         dry_run.map(|text| value(text, "an argument")).transpose()?,
     );
+    let deprecated = attributes.deprecated.as_ref();
+    put(
+        "deprecated",
+        deprecated
+            .map(|text| value(text.as_str(), "a word about what to use instead"))
+            .transpose()?,
+    );
     let path = path(tool.signature());
     if path.is_none() {
         put(

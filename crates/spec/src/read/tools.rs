@@ -11,7 +11,7 @@ use crate::risk::RiskLevel;
 use crate::signature::{Signature, Type};
 use crate::tool::{TimeoutSeconds, ToolAttributes, ToolSpecification};
 
-const PROPERTIES: [&str; 11] = [
+const PROPERTIES: [&str; 12] = [
     "description",
     "typeSignature",
     "risk",
@@ -23,6 +23,7 @@ const PROPERTIES: [&str; 11] = [
     "undo_window_seconds",
     "deferred",
     "dry_run_argument",
+    "deprecated",
 ];
 
 /// How long a declared description may be, in characters.
@@ -217,6 +218,9 @@ impl<'t> Reader<'t> {
             undo_window_seconds: self.undo_window(properties),
             deferred: self.optional_boolean(properties, "deferred"),
             dry_run_argument,
+            deprecated: self
+                .optional_text(properties, "deprecated")
+                .map(|(text, _)| text),
         }
     }
 

@@ -112,6 +112,7 @@ fn attributes(attributes: &ToolAttributes) -> Map<String, Value> {
         undo_window_seconds,
         deferred,
         dry_run_argument,
+        deprecated,
     } = attributes;
     let all = [
         ("risk", json!(risk)),
@@ -123,6 +124,7 @@ fn attributes(attributes: &ToolAttributes) -> Map<String, Value> {
         ("undo_window_seconds", json!(undo_window_seconds)),
         ("deferred", json!(deferred)),
         ("dry_run_argument", json!(dry_run_argument)),
+        ("deprecated", json!(deprecated)),
     ];
     let declared = all.into_iter().filter(|(_, value)| !value.is_null());
     declared
