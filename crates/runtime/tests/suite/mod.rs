@@ -5,6 +5,7 @@ mod forgeries;
 mod machine;
 mod office;
 mod people;
+mod registry;
 mod support;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

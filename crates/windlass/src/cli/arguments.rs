@@ -21,7 +21,8 @@ pub(crate) use holds::{Holds, HoldsCommand, OneHold};
 pub(crate) use policy::{Policy, PolicyCheck, PolicyCommand, PolicyExplain, PolicyReplay};
 pub(crate) use runs::{OneRun, RunsList};
 pub(crate) use tools::{
-    Argument, OneTool, Tools, ToolsCall, ToolsCommand, ToolsDescribe, ToolsList,
+    Argument, Executions, OneTool, Tools, ToolsCall, ToolsCommand, ToolsDescribe, ToolsList,
+    ToolsResults, ToolsStats,
 };
 
 const EXIT_CODES: &str = "Exit code: 0 done, 1 failed or out of turns, 2 wrong usage, 3 denied, 4 a person is \

@@ -1,9 +1,11 @@
-//! `windlass tools`: what is in libraries, what is known of one tool, and a call of it by hand.
+//! `windlass tools`: what is in libraries, what is known of one tool, a call of it by hand, and
+//! how calls ended.
 
 mod call;
 mod describe;
 mod known;
 mod list;
+mod stats;
 mod typed;
 
 use super::Outcome;
@@ -15,5 +17,7 @@ pub(super) fn run(command: &Tools, reporter: &Reporter) -> anyhow::Result<Outcom
         ToolsCommand::List(command) => list::run(command, reporter),
         ToolsCommand::Describe(command) => describe::run(command, reporter),
         ToolsCommand::Call(command) => call::run(command, reporter),
+        ToolsCommand::Stats(command) => stats::stats(command),
+        ToolsCommand::Results(command) => stats::results(command),
     }
 }

@@ -27,6 +27,16 @@ pub(crate) enum ToolsCommand {
                             5 out of time, 6 rate limited, 130 interrupted."
     )]
     Call(ToolsCall),
+    /// Count how the calls of tools ended, sorted by name.
+    #[command(
+        after_help = "Exit code: 0 done, 1 if the journal cannot be read, 2 for wrong usage."
+    )]
+    Stats(ToolsStats),
+    /// List how calls of tools ended, the latest first.
+    #[command(
+        after_help = "Exit code: 0 done, 1 if the journal cannot be read, 2 for wrong usage."
+    )]
+    Results(ToolsResults),
 }
 
 #[derive(Debug, Args)]
@@ -42,6 +52,42 @@ pub(crate) struct ToolsList {
     /// Print one JSON object a line.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Which executions are meant.
+#[derive(Debug, Args)]
+pub(crate) struct Executions {
+    /// Only those of this tool.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+
+    /// Only those of the last hours.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) hours: Option<u32>,
+
+    /// Print one JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ToolsStats {
+    #[command(flatten)]
+    pub(crate) executions: Executions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ToolsResults {
+    #[command(flatten)]
+    pub(crate) executions: Executions,
+
+    /// How many at most.
+    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
+    pub(crate) limit: usize,
 }
 
 /// Which tool is meant.

@@ -1,0 +1,362 @@
+//! What an operator lays down for tools, at work on a real database: limits, failing tools,
+//! permissions of sub-agents, set arguments, and rules that change while runs go on.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_core::approval::PersonDecision;
+use windlass_core::gate::{Decision, Entitlement, Governance, Stage, ToolRule, Verdict};
+use windlass_core::limits::Breaker;
+use windlass_core::model::ModelAnswer;
+use windlass_core::run::{Entry, Run, RunEnd};
+use windlass_model::ScriptedModel;
+use windlass_runtime::{Crew, Driver, InMemory, Worker};
+use windlass_spec::registry::{Permission, RateLimits, Window};
+use windlass_spec::{CallState, ErrorCategory};
+use windlass_store::ExecutionFilter;
+use windlass_tools::{BindingMode, Tool, ToolError, ToolLibrary, bind};
+
+use super::office::{Office, finishes, pays};
+use super::support::{call, finish, new_task};
+
+fn looks(what: &str) -> ModelAnswer {
+    call("look", json!({ "what": what }))
+}
+
+fn looking(times: u32) -> ScriptedModel {
+    let looks = (0..times).map(|time| looks(&format!("thing {time}")));
+    ScriptedModel::answers(looks.chain([finish("Looked.")]))
+}
+
+fn limits(window: Window, count: u32) -> RateLimits {
+    RateLimits::none().with(window, NonZeroU32::new(count).unwrap())
+}
+
+fn permissions(texts: &[&str]) -> BTreeSet<Permission> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+fn decisions(run: &Run) -> Vec<&Decision> {
+    let entries = run.turns().iter().flat_map(|turn| &turn.entries);
+    entries
+        .filter_map(|entry| match entry {
+            Entry::Call { decision, .. } => decision.as_ref(),
+            _ => None,
+        })
+        .collect()
+}
+
+fn stages(run: &Run) -> Vec<Stage> {
+    decisions(run).iter().map(|one| one.stage()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_holds_across_runs_and_restarts() {
+    let mut office = Office::new();
+    let rule = ToolRule {
+        limits: limits(Window::PerHour, 3),
+        ..ToolRule::default()
+    };
+    office.governance.tools.insert("look".to_owned(), rule);
+    // Each driver has a connection of its own and remembers nothing of the others.
+    let first = office.driver(looking(2));
+    let run = first.start(new_task("Look.")).await.unwrap();
+    assert_eq!(stages(&run), [Stage::Passed; 2]);
+    let second = office.driver(looking(2));
+    let run = second.start(new_task("Look.")).await.unwrap();
+    assert_eq!(stages(&run), [Stage::Passed, Stage::RateLimit]);
+    let refused = decisions(&run)[1];
+    assert!(refused.retry_at().is_some());
+    assert!(
+        refused.reason().contains("per_hour = 3"),
+        "{}",
+        refused.reason()
+    );
+    assert_eq!(run.end(), Some(&RunEnd::Completed));
+    assert_eq!(office.done().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_at_the_same_time_are_limited_also_within_one_turn() {
+    let mut office = Office::new();
+    let rule = ToolRule {
+        limits: limits(Window::Concurrent, 2),
+        ..ToolRule::default()
+    };
+    office.governance.tools.insert("look".to_owned(), rule);
+    let mut many = looks("a");
+    for what in ["b", "c", "d"] {
+        many.calls.extend(looks(what).calls);
+    }
+    let model = ScriptedModel::answers([many, looks("e"), finish("Looked.")]);
+    let run = office.driver(model).start(new_task("Look.")).await.unwrap();
+    let refused = stages(&run)
+        .iter()
+        .filter(|stage| **stage == Stage::RateLimit)
+        .count();
+    assert_eq!(refused, 2, "{:?}", stages(&run));
+    assert_eq!(
+        office.done().len(),
+        3,
+        "those that ended are not counted any more"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_hold_for_runs_that_are_kept_nowhere() {
+    let office = Office::new();
+    let mut governance = Governance::default();
+    let entitlement = Entitlement {
+        limits: limits(Window::PerDay, 1),
+        ..Entitlement::default()
+    };
+    governance.principals.insert("*".to_owned(), entitlement);
+    let crew = Crew::new(office.worker("clerk", looking(2))).governed_by(governance);
+    let driver = Driver::new(crew, Arc::new(InMemory::default()));
+    let run = driver.start(new_task("Look.")).await.unwrap();
+    assert_eq!(stages(&run), [Stage::Passed, Stage::RateLimit]);
+}
+
+/// An agent that calls a tool so many times.
+fn tried<F>(calls: u32, handler: impl Fn(Value) -> F + Send + Sync + 'static) -> Worker
+where
+    F: Future<Output = Result<Value, ToolError>> + Send + 'static,
+{
+    let file = r#"
+        [tester:Agent {instruction: "Try it.", model: "OpenAI/gpt-4o-mini"} |
+          [shake:Tool {description: "Works or does not", risk: reversible} | (number::Int)==>(::Text)]]
+    "#;
+    let agent = windlass_spec::read(file).file.unwrap().agents()[0].clone();
+    let tool = Tool::builder("shake")
+        .description("Works or does not")
+        .signature("(number: Int) --> IO Text")
+        .handler(handler);
+    let library = ToolLibrary::new("shaky").with(tool.build().unwrap());
+    let shakes = (0..calls).map(|number| call("shake", json!({ "number": number })));
+    let model = ScriptedModel::answers(shakes.chain([finish("Tried.")]));
+    Worker {
+        tools: bind(&agent, &library, BindingMode::Exact).unwrap(),
+        agent,
+        model: Arc::new(model),
+    }
+}
+
+/// An agent with a tool that fails until it is mended.
+fn shaky(mended: &Arc<AtomicBool>, calls: u32) -> Worker {
+    let mended = Arc::clone(mended);
+    tried(calls, move |_| {
+        let is_mended = mended.load(Ordering::SeqCst);
+        async move {
+            match is_mended {
+                true => Ok(json!("fine")),
+                false => Err(ToolError::of(ErrorCategory::Unavailable, "it is down")),
+            }
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_keeps_failing_is_left_alone_and_tried_again() {
+    let mut office = Office::new();
+    office.governance.breaker = Breaker {
+        failures: NonZeroU32::new(3).unwrap(),
+        cooldown: Duration::from_secs(1),
+    };
+    let mended = Arc::new(AtomicBool::new(false));
+    let start = async |calls: u32| {
+        let driver = office.driver_of(Crew::new(shaky(&mended, calls)));
+        driver.start(new_task("Try it.")).await.unwrap()
+    };
+    let run = start(5).await;
+    use Stage::{Health, Passed};
+    assert_eq!(stages(&run), [Passed, Passed, Passed, Health, Health]);
+    // Another process knows it too.
+    assert_eq!(stages(&start(1).await), [Health]);
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    // One more failure is enough.
+    assert_eq!(stages(&start(2).await), [Passed, Health]);
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    mended.store(true, Ordering::SeqCst);
+    assert_eq!(stages(&start(3).await), [Passed; 3]);
+    let statistics = office.store().tool_statistics(&ExecutionFilter::default());
+    let of = &statistics.unwrap()[0];
+    assert_eq!((of.success_count, of.failure_count), (3, 4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sub_agent_is_denied_what_its_parent_does_not_hold() {
+    let mut office = Office::new();
+    let rule = ToolRule {
+        demands: permissions(&["files:read"]),
+        ..ToolRule::default()
+    };
+    office.governance.tools.insert("look".to_owned(), rule);
+    let ann = Entitlement {
+        permissions: permissions(&["files:read"]),
+        ..Entitlement::default()
+    };
+    office.governance.principals.insert("ann".to_owned(), ann);
+    let hand_over = || {
+        ScriptedModel::answers([
+            call("clerk", json!({"task": "Look it up."})),
+            finish("Handed over."),
+        ])
+    };
+    let crew =
+        || Crew::new(office.worker("chief", hand_over())).with(office.worker("clerk", looking(1)));
+    let run = office.driver_of(crew()).start(new_task("Look.")).await;
+    assert_eq!(run.unwrap().end(), Some(&RunEnd::Completed));
+    assert_eq!(office.forget().len(), 1, "both hold it");
+    // The clerk may hold it, but works for a chief who may not.
+    let mut office = office;
+    let agents = &mut office.governance.agents;
+    agents.insert("chief".to_owned(), BTreeSet::new());
+    let crew =
+        Crew::new(office.worker("chief", hand_over())).with(office.worker("clerk", looking(1)));
+    let run = office
+        .driver_of(crew)
+        .start(new_task("Look."))
+        .await
+        .unwrap();
+    assert!(office.done().is_empty());
+    let child = run.child_run(run.calls().next().unwrap()).unwrap();
+    let child = office.store().fold(&child).unwrap();
+    assert_eq!(stages(&child), [Stage::Permission]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waits_is_judged_by_the_rules_of_when_it_starts() {
+    let office = Office::new();
+    let crew = Crew::new(office.worker("clerk", pays()));
+    let crew = crew.governed_by(office.governance.clone());
+    let stored = windlass_runtime::Stored::new(office.store(), super::support::identity("ann"));
+    let driver = Driver::new(crew.clone(), Arc::new(stored));
+    let run = driver.start(new_task("Pay Bob.")).await.unwrap();
+    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+    office.decide("bob", PersonDecision::Approve);
+    let mut changed = Governance::default();
+    let rule = ToolRule {
+        switched_off: Some("windlass.toml:3".to_owned()),
+        ..ToolRule::default()
+    };
+    changed.tools.insert("pay".to_owned(), rule);
+    crew.govern(changed).unwrap();
+    let gone_on = tokio::time::timeout(Duration::from_secs(20), driver.resume(run.id())).await;
+    let run = gone_on.unwrap().unwrap();
+    let record = run.calls().next().unwrap();
+    assert_eq!(record.state(), CallState::Error);
+    let told = &record.outcome().unwrap().unwrap_err().model_message;
+    assert!(told.contains("switched off (windlass.toml:3)"), "{told}");
+    assert!(office.done().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_under_way_ends_under_the_rules_it_began_with() {
+    let crew: Arc<OnceLock<Crew>> = Arc::default();
+    let governed = Arc::clone(&crew);
+    // While it runs it is switched off, and given less time than it takes.
+    let worker = tried(2, move |_| {
+        let mut changed = Governance::default();
+        let rule = ToolRule {
+            switched_off: Some("while it ran".to_owned()),
+            timeout: Some(1.try_into().unwrap()),
+            ..ToolRule::default()
+        };
+        changed.tools.insert("shake".to_owned(), rule);
+        governed.get().unwrap().govern(changed).unwrap();
+        async {
+            tokio::time::sleep(Duration::from_millis(1500)).await;
+            Ok(json!("fine"))
+        }
+    });
+    let crew = crew.get_or_init(|| Crew::new(worker));
+    let driver = Driver::new(crew.clone(), Arc::new(InMemory::default()));
+    let run = driver.start(new_task("Try it.")).await.unwrap();
+    assert_eq!(stages(&run), [Stage::Passed, Stage::Enabled]);
+    let states: Vec<CallState> = run.calls().map(|call| call.state()).collect();
+    assert_eq!(states, [CallState::Success, CallState::Error]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_that_do_not_fit_leave_everything_as_it_was() {
+    let office = Office::new();
+    let crew = Crew::new(office.worker("clerk", finishes()));
+    let name = crew.lead().agent.name().clone();
+    let before = crew.rules(&name).unwrap();
+    let broken = Governance {
+        policies: "permit (principal, action == Action::\"no_such_tool\", resource);".to_owned(),
+        ..Governance::default()
+    };
+    assert!(crew.govern(broken).is_err());
+    assert!(Arc::ptr_eq(&before, &crew.rules(&name).unwrap()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_changes_under_load_lead_to_no_wrong_decision() {
+    let office = Office::new();
+    let answer = AtomicU32::new(0);
+    let model = ScriptedModel::function(move |_| {
+        let number = answer.fetch_add(1, Ordering::SeqCst);
+        Ok(looks(&format!("thing {number}")))
+    });
+    let crew = Crew::new(office.worker("clerk", model));
+    let laid = |is_on: bool, number: u32| {
+        let mut governance = Governance {
+            configuration: Some(format!("{}{number}", if is_on { "on" } else { "off" })),
+            ..Governance::default()
+        };
+        let rule = ToolRule {
+            switched_off: (!is_on).then(|| format!("change {number}")),
+            ..ToolRule::default()
+        };
+        governance.tools.insert("look".to_owned(), rule);
+        governance
+    };
+    let crew = crew.governed_by(laid(true, 0));
+    let driver = Driver::new(crew.clone(), Arc::new(InMemory::default()));
+    let over = Arc::new(AtomicBool::new(false));
+    let mut workers = Vec::new();
+    for _ in 0..2 {
+        let (driver, over) = (driver.clone(), Arc::clone(&over));
+        workers.push(tokio::spawn(async move {
+            let mut runs = Vec::new();
+            while !over.load(Ordering::SeqCst) {
+                runs.push(driver.start(new_task("Look.")).await.unwrap());
+            }
+            runs
+        }));
+    }
+    let changing = std::thread::spawn(move || {
+        for number in 1..=1000 {
+            crew.govern(laid(number % 2 == 0, number)).unwrap();
+        }
+        over.store(true, Ordering::SeqCst);
+    });
+    let (mut on, mut off) = (0, 0);
+    for worker in workers {
+        for run in worker.await.unwrap() {
+            for decision in decisions(&run) {
+                let configuration = decision.configuration().unwrap();
+                match decision.verdict() {
+                    Verdict::Allow => {
+                        assert!(configuration.starts_with("on"), "{decision:?}");
+                        on += 1;
+                    }
+                    Verdict::Deny => {
+                        let number = configuration.strip_prefix("off").expect("switched off");
+                        let why = decision.reason();
+                        assert!(why.contains(&format!("(change {number})")), "{decision:?}");
+                        off += 1;
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+    changing.join().unwrap();
+    assert!(on > 0 && off > 0, "{on} allowed, {off} denied");
+}
