@@ -8,6 +8,7 @@
 mod answer;
 mod apply;
 mod calls;
+mod context;
 mod event;
 mod gating;
 mod mistake;

@@ -17,10 +17,12 @@ mod observation;
 mod parameter;
 mod plan;
 mod rank;
+mod search;
 mod split;
 mod strategy;
 mod text;
 
 pub use choose::{Choice, Reflex, Settings, ToolView};
+pub use search::{Hit, Selection, ToolIndex, estimated_tokens};
 
 pub(crate) use parameter::written as parameter_text;

@@ -69,7 +69,7 @@ pub(crate) fn rank(task: &Text, tools: &[ToolView<'_>], meaning: &Meaning) -> Ve
 }
 
 /// Name, description and parameters as one text.
-fn whole_text(tool: &ToolView<'_>) -> String {
+pub(crate) fn whole_text(tool: &ToolView<'_>) -> String {
     let mut text = tool_text(tool.name, beginning(tool.description, 600));
     let properties = tool
         .input_schema

@@ -1,16 +1,20 @@
 //! Who works on a task: an agent and the agents it may hand work to, each with what stands behind
 //! its tools and the model it asks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use windlass_config::Mistake;
 use windlass_core::gate::{Governance, Rules};
 use windlass_model::{ModelClient, ModelError};
 use windlass_policy::PolicyError;
-use windlass_spec::{Agent, AgentName};
-use windlass_tools::{BindingFailure, BindingMode, BoundTools, ToolLibrary, bind};
+use windlass_spec::{Agent, AgentName, ToolSpecification};
+use windlass_tools::{BindingFailure, BindingMode, BoundTool, BoundTools, ToolLibrary, bind};
+
+use crate::intake::Intake;
+use crate::registry::Configured;
 
 /// An agent that can work.
 #[derive(Clone)]
@@ -59,6 +63,9 @@ pub enum CrewError {
         /// Everything that is wrong with them.
         errors: Vec<PolicyError>,
     },
+    /// The operator's configuration does not fit their tools.
+    #[error("the configuration does not fit the agents' tools\n{}", told(.0))]
+    Configuration(Vec<Mistake>),
     /// Its model cannot be used.
     #[error("the model of the agent `{agent}` cannot be used: {error}")]
     Model {
@@ -74,6 +81,14 @@ fn told(problems: &[impl ToString]) -> String {
     told.join("\n")
 }
 
+fn bound(agent: &Agent, library: &ToolLibrary, mode: BindingMode) -> Result<BoundTools, CrewError> {
+    bind(agent, library, mode).map_err(|failures| CrewError::Binding {
+        agent: agent.name().clone(),
+        library: library.name().to_owned(),
+        failures,
+    })
+}
+
 /// Says which model an agent asks.
 pub type ModelOf<'m> = dyn Fn(&Agent) -> Result<Arc<dyn ModelClient>, ModelError> + 'm;
 
@@ -82,6 +97,9 @@ pub type ModelOf<'m> = dyn Fn(&Agent) -> Result<Arc<dyn ModelClient>, ModelError
 pub struct Crew {
     lead: Worker,
     others: Vec<Worker>,
+    mode: BindingMode,
+    /// The tools of its library, which policies may name.
+    other_tools: Vec<Arc<ToolSpecification>>,
     /// What an operator lays down, now. Whoever decides takes it as it is and is never kept waiting
     /// by a change.
     laid: Arc<ArcSwap<Laid>>,
@@ -91,6 +109,9 @@ pub struct Crew {
 #[derive(Debug, Default)]
 struct Laid {
     governance: Governance,
+    intake: Arc<Intake>,
+    /// What stands behind the tools of each agent, where that is not what it began with.
+    tools: HashMap<AgentName, BoundTools>,
     /// What that comes to for each agent, made when it is first needed.
     rules: Mutex<HashMap<AgentName, Arc<Rules>>>,
 }
@@ -99,6 +120,8 @@ impl From<Governance> for Laid {
     fn from(governance: Governance) -> Self {
         Self {
             governance,
+            intake: Arc::default(),
+            tools: HashMap::new(),
             rules: Mutex::default(),
         }
     }
@@ -111,6 +134,8 @@ impl Crew {
         Self {
             lead,
             others: Vec::new(),
+            mode: BindingMode::Exact,
+            other_tools: Vec::new(),
             laid: Arc::default(),
         }
     }
@@ -122,18 +147,73 @@ impl Crew {
         self
     }
 
+    /// Puts the crew, and all clones of it, under what a configuration says from now on. If that does
+    /// not fit the agents, everything stays as it was.
+    ///
+    /// # Errors
+    /// Everything that does not fit.
+    pub fn configure(&self, configured: &Configured) -> Result<(), CrewError> {
+        self.configure_with(configured, None)
+    }
+
+    /// Puts the crew under what a configuration says, as [`Crew::configure`] does, with what stands
+    /// behind its tools from now on. Calls under way end with what they began with.
+    ///
+    /// # Errors
+    /// Everything that does not fit.
+    pub fn configure_with(
+        &self,
+        configured: &Configured,
+        library: Option<&ToolLibrary>,
+    ) -> Result<(), CrewError> {
+        let agents = || self.iter().map(|worker| &worker.agent);
+        let mut mistakes = configured.check(agents());
+        mistakes.retain(Mistake::is_error);
+        if !mistakes.is_empty() {
+            return Err(CrewError::Configuration(mistakes));
+        }
+        let mut laid = Laid::from(configured.governance(agents()));
+        laid.intake = Arc::new(configured.intake());
+        laid.tools = match library {
+            None => self.laid.load().tools.clone(),
+            Some(library) => self
+                .iter()
+                .map(|worker| {
+                    let tools = bound(&worker.agent, library, self.mode)?;
+                    Ok((worker.agent.name().clone(), tools))
+                })
+                .collect::<Result<_, CrewError>>()?,
+        };
+        self.lay_down(laid)
+    }
+
     /// Puts the crew, and all clones of it, under other rules from now on. If they do not fit the
     /// agents, everything stays as it was.
     ///
     /// # Errors
     /// If the policies do not fit the tools of one of the agents.
     pub fn govern(&self, governance: Governance) -> Result<(), CrewError> {
-        let laid = Laid::from(governance);
+        self.lay_down(governance.into())
+    }
+
+    fn lay_down(&self, laid: Laid) -> Result<(), CrewError> {
         // All that takes time is done before anybody sees the new rules.
         self.iter()
             .try_for_each(|worker| self.rules_under(&laid, worker.agent.name()).map(drop))?;
         self.laid.store(Arc::new(laid));
         Ok(())
+    }
+
+    /// How much models are shown.
+    pub(crate) fn intake(&self) -> Arc<Intake> {
+        Arc::clone(&self.laid.load().intake)
+    }
+
+    /// What stands behind the tools of a worker of the crew, now.
+    pub(crate) fn tool(&self, worker: &Worker, name: &str) -> Option<BoundTool> {
+        let laid = self.laid.load();
+        let tools = laid.tools.get(worker.agent.name());
+        tools.unwrap_or(&worker.tools).get(name).cloned()
     }
 
     /// What holds for the calls of an agent of the crew.
@@ -152,12 +232,18 @@ impl Crew {
         let worker = self.get(name);
         let worker = worker.ok_or_else(|| CrewError::NoSuchAgent(name.clone()))?;
         let mut governance = laid.governance.clone();
-        for tool in &worker.tools {
+        let tools = laid.tools.get(name).unwrap_or(&worker.tools);
+        for tool in tools {
             if let Some(method) = tool.tool().http_method() {
                 let (name, method) = (tool.name().to_string(), method.as_str().to_owned());
                 governance.http_methods.insert(name, method);
             }
         }
+        let mut others = self.other_tools.clone();
+        others.extend(self.iter().flat_map(|worker| worker.agent.tools().to_vec()));
+        let mut names = HashSet::new();
+        others.retain(|tool| names.insert(tool.name().clone()));
+        governance.other_tools = others;
         let rules = Rules::new(&governance, &worker.agent, &self.declarations());
         let rules = rules.map_err(|errors| CrewError::Policies {
             agent: name.clone(),
@@ -197,11 +283,7 @@ impl Crew {
         model: &ModelOf<'_>,
     ) -> Result<Self, CrewError> {
         let worker = |agent: &Agent| {
-            let tools = bind(agent, library, mode).map_err(|failures| CrewError::Binding {
-                agent: agent.name().clone(),
-                library: library.name().to_owned(),
-                failures,
-            })?;
+            let tools = bound(agent, library, mode)?;
             let model = model(agent).map_err(|error| CrewError::Model {
                 agent: agent.name().clone(),
                 error,
@@ -213,6 +295,9 @@ impl Crew {
             })
         };
         let mut crew = Self::new(worker(lead)?);
+        crew.mode = mode;
+        let specified = library.iter().filter_map(|tool| tool.specification().ok());
+        crew.other_tools = specified.map(Arc::new).collect();
         let mut wanted = lead.agents().to_vec();
         while let Some(name) = wanted.pop() {
             if crew.get(&name).is_some() {

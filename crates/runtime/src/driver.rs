@@ -4,6 +4,7 @@
 
 mod calls;
 mod gate;
+mod offering;
 mod waiting;
 
 use std::collections::HashSet;
@@ -227,6 +228,7 @@ impl Driver {
             run,
             journal,
             fresh: HashSet::new(),
+            offered: None,
             put: Put::new(),
         })
     }
@@ -248,6 +250,8 @@ struct Drive<'d> {
     journal: Box<dyn Journal>,
     /// Calls that were decided about in this process and have not waited since.
     fresh: HashSet<CallId>,
+    /// Under which rules, and after how many finds, it was last decided what the model is shown.
+    offered: Option<(Arc<Rules>, usize)>,
     /// Questions that were put to a person who is there, and left open by them.
     put: Put,
 }
@@ -272,7 +276,10 @@ impl Drive<'_> {
             }
             let goes = match next {
                 Next::CallModel(request) => {
-                    self.ask_model(&request).await?;
+                    // What it is shown may have changed; then the request is made anew.
+                    if !self.offer().await? {
+                        self.ask_model(&request).await?;
+                    }
                     Goes::On
                 }
                 Next::Gate(calls) => {

@@ -8,9 +8,11 @@ mod choice;
 mod crew;
 mod driver;
 mod durable;
+mod intake;
 mod limiter;
 mod memory;
 mod progress;
+mod registry;
 mod stored;
 
 pub use choice::{ModelChoice, NoModel, choose_model};
@@ -19,4 +21,8 @@ pub use driver::{Asked, Asker, DriveError, Driver, NewTask, Patience, Stop, mail
 pub use durable::{Beside, Durable, DurableError, DurableFuture, Journal, TakenOver, now};
 pub use memory::InMemory;
 pub use progress::{Progress, Watch, frames, watch_nothing};
+pub use registry::{
+    ConfigurationError, ConfigurationFiles, Configured, LibraryOf, OnReload, PROJECT_FILE, Read,
+    Reload, Watching, watch,
+};
 pub use stored::{Stored, local_identity};

@@ -31,10 +31,11 @@ pub use read::{Reading, read};
 pub use records::{
     AgentReply, AgentResponse, CallChange, CallChangeError, CallId, CallRecord, CallState,
     Confidence, Conversation, DEFAULT_DOMAIN, ExecutionStatus, IdError, Message, MessageCall,
-    MessageRole, MissingTool, NotAConfidence, NotOneOf, OutputError, ReasoningStep, RunId,
-    StepAction, StepCall, StepError, TaskError, TaskInput, TaskLineError, TaskLineProblem,
+    MessageRole, MissingTool, NotAConfidence, NotOneOf, OutputError, RawUserIntent, ReasoningStep,
+    RunId, StepAction, StepCall, StepError, TaskError, TaskInput, TaskLineError, TaskLineProblem,
     TaskOutput, ToolCall, ToolCallRecord, ToolCallStatus, ToolCounters, ToolExecutionResult,
-    ToolGapReport, ToolInvocation, Turn, read_tasks, record_schemas, tools_used,
+    ToolGapReport, ToolInvocation, Turn, UserIntent, UserIntentError, read_tasks, record_schemas,
+    tools_used,
 };
 pub use risk::{RiskLevel, UnknownWord};
 pub use signature::{
@@ -45,4 +46,4 @@ pub use time::{NotATime, Timestamp};
 pub use tool::{
     AttributeError, TimeoutOutOfRange, TimeoutSeconds, ToolAttributes, ToolSpecification,
 };
-pub use write::{WriteError, write, write_agent};
+pub use write::{WriteError, write, write_agent, write_tool};

@@ -138,6 +138,11 @@ pub struct TimeoutOutOfRange;
 impl TimeoutSeconds {
     /// The longest time limit.
     pub const MAX: u16 = 300;
+    /// The time limit if nobody says.
+    pub const DEFAULT: Self = Self(match NonZeroU16::new(30) {
+        Some(seconds) => seconds,
+        None => NonZeroU16::MIN,
+    });
 
     /// The number of seconds.
     #[must_use]

@@ -45,6 +45,14 @@ pub fn write_agent(agent: &Agent) -> Result<String, WriteError> {
     Ok(laid_out(agent_text(agent, true)?))
 }
 
+/// Writes one tool as gram text, as it stands in an agent file.
+///
+/// # Errors
+/// If a text holds a NUL character.
+pub fn write_tool(tool: &Arc<ToolSpecification>) -> Result<String, WriteError> {
+    Ok(laid_out(tool_text(tool)?))
+}
+
 fn laid_out(text: String) -> String {
     windlass_gram::format(&windlass_gram::parse(&text)).unwrap_or(text)
 }

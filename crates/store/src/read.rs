@@ -121,6 +121,20 @@ const SUMMARY: &str = r#"SELECT run, tenant, principal, agent, task_id, task, st
     coalesce(event_count, (SELECT count(*) FROM events WHERE events.run = runs.run)) FROM runs "#;
 
 impl Store {
+    /// Looks the whole database over for damage, and says what it found.
+    ///
+    /// # Errors
+    /// If it cannot be read at all.
+    pub fn check(&self) -> Result<Vec<String>, Error> {
+        self.readers.read(|connection| {
+            let mut check = connection.prepare("PRAGMA quick_check(10)")?;
+            let rows = check.query_map([], |row| row.get(0))?;
+            let mut found: Vec<String> = rows.collect::<Result<_, _>>()?;
+            found.retain(|line| line != "ok");
+            Ok(found)
+        })
+    }
+
     /// The events of a run with their numbers, in order. Of a run that was purged, what is left.
     ///
     /// # Errors

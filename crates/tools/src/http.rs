@@ -356,7 +356,7 @@ impl HttpEndpoint {
     }
 }
 
-fn category(status: StatusCode) -> ErrorCategory {
+pub(crate) fn category(status: StatusCode) -> ErrorCategory {
     match status.as_u16() {
         400 | 422 => ErrorCategory::InvalidArguments,
         401 | 407 => ErrorCategory::Authentication,
@@ -391,7 +391,7 @@ fn without_details(mut url: Url) -> String {
 }
 
 /// What an error says, with everything that led to it.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut said = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -10,6 +10,7 @@
 mod answer;
 mod bind;
 mod builder;
+mod builtin;
 mod command;
 mod difference;
 mod dispatch;
@@ -22,11 +23,16 @@ mod library;
 mod library_file;
 mod native;
 mod output;
+mod specified;
 mod tool;
 mod tool_type;
 
 pub use bind::{BindingMode, BoundTool, BoundTools, bind};
 pub use builder::{IntoSignature, ToolBuildError, ToolBuilder, ToolProblem};
+pub use builtin::{
+    AutomationSettings, BUILTIN, BuiltinSettings, Fact, FileSettings, HostPattern, HttpSettings,
+    NotConfigured, Root, SearchSettings, SettingsError, builtin, builtin_specifications,
+};
 pub use command::{CommandLine, CommandLineError};
 pub use difference::{Difference, differences};
 pub use dispatch::{

@@ -8,12 +8,15 @@ mod call_ids;
 mod chat;
 mod check;
 mod completions;
+mod config;
 mod crew;
 mod data;
+mod doctor;
 mod ending;
 mod eval;
 mod format;
 mod holds;
+mod init;
 mod interrupt;
 mod libraries;
 mod live;
@@ -27,6 +30,7 @@ mod report;
 mod run;
 mod runs;
 mod schema;
+mod settings;
 mod source;
 mod table;
 mod terminal;
@@ -70,6 +74,7 @@ impl Outcome {
 pub(crate) fn run() -> anyhow::Result<Outcome> {
     let arguments = Arguments::parse();
     let reporter = report::Reporter::new(arguments.color);
+    settings::take(arguments.configuration);
     match arguments.command {
         Command::Check(command) => check::run(&command, &reporter),
         Command::Fmt(command) => format::run(&command, &reporter),
@@ -84,6 +89,9 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         Command::Policy(command) => policy::run(&command, &reporter),
         Command::Tools(command) => tools::run(&command, &reporter),
         Command::Models(command) => models::run(&command),
+        Command::Config(command) => config::run(&command, &reporter),
+        Command::Init(command) => init::run(&command),
+        Command::Doctor(command) => doctor::run(&command, &reporter),
         Command::Eval(command) => eval::run(&command),
         Command::Completions(command) => completions::run(&command),
     }

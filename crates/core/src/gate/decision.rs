@@ -56,7 +56,7 @@ pub struct Decision {
     /// When the same call may be made again, if it was refused for a while only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) retry_at: Option<Timestamp>,
-    /// The arguments that the operator sets, whatever the model says.
+    /// The arguments that the call left out and the operator sets.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(super) set: Map<String, Value>,
     /// The digest of the configuration under which it was decided.
@@ -284,7 +284,7 @@ impl Decision {
         self.retry_at
     }
 
-    /// The arguments that the operator sets, whatever the model says.
+    /// The arguments that the call left out and the operator sets.
     #[must_use]
     pub fn set(&self) -> &Map<String, Value> {
         &self.set

@@ -2,6 +2,7 @@
 //! against its tools, and what is known of their risk.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -32,6 +33,8 @@ pub struct Governance {
     pub overrides: BTreeMap<String, RiskLevel>,
     /// The HTTP method behind tools that are HTTP requests.
     pub http_methods: BTreeMap<String, String>,
+    /// Tools that exist beside the agent's own: policies may name them.
+    pub other_tools: Vec<Arc<ToolSpecification>>,
     /// What is laid down for single tools.
     pub tools: BTreeMap<String, ToolRule>,
     /// How often the tools of a category may be called, taken together.
@@ -60,7 +63,7 @@ pub struct ToolRule {
     pub limits: RateLimits,
     /// How long a call may take.
     pub timeout: Option<TimeoutSeconds>,
-    /// The arguments that are set, whatever a model says.
+    /// The arguments that are set where a call leaves them out.
     pub parameters: Map<String, Value>,
 }
 
@@ -85,6 +88,7 @@ impl Default for Governance {
             undo_window: DEFAULT_UNDO_WINDOW,
             overrides: BTreeMap::new(),
             http_methods: BTreeMap::new(),
+            other_tools: Vec::new(),
             tools: BTreeMap::new(),
             category_limits: BTreeMap::new(),
             principals: BTreeMap::new(),
@@ -121,7 +125,15 @@ impl Rules {
         agents: &[Agent],
     ) -> Result<Self, Vec<PolicyError>> {
         let tools = offered(agent, agents);
-        let specifications = tools.iter().map(AsRef::as_ref);
+        // A policy may be about tools that other agents have. Only those it may name are looked at:
+        // each costs time.
+        let is_other = |tool: &&Arc<ToolSpecification>| {
+            let name = tool.name();
+            tools.iter().all(|own| own.name() != name)
+                && governance.policies.contains(&format!("\"{name}\""))
+        };
+        let others = governance.other_tools.iter().filter(is_other);
+        let specifications = tools.iter().chain(others).map(AsRef::as_ref);
         let policies = Policies::load(&governance.policies, specifications)?;
         let risks = tools.iter().map(|tool| {
             let name = tool.name();
@@ -248,7 +260,7 @@ impl Rules {
         (!rule.demands.is_empty()).then_some((&rule.demands, rule.category.as_ref()))
     }
 
-    /// The arguments of a tool that are set, whatever a model says.
+    /// The arguments of a tool that are set where a call leaves them out.
     pub(crate) fn parameters(&self, tool: &str) -> Option<&Map<String, Value>> {
         let rule = self.tools.get(tool)?;
         (!rule.parameters.is_empty()).then_some(&rule.parameters)

@@ -6,10 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use windlass_spec::registry::Permission;
-use windlass_spec::{Agent, CallId, Failure, RunId, Timestamp, ToolName, Turn};
-
-/// TEMPORARY
-pub type UserIntent = Value;
+use windlass_spec::{Agent, CallId, Failure, RawUserIntent, RunId, Timestamp, ToolName, Turn};
 
 use super::settings::Settings;
 use crate::approval::{Approval, Principal, Request};
@@ -33,6 +30,9 @@ pub struct Task {
     /// The tools of the agent that may be used; all of them if it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_tools: Option<Vec<String>>,
+    /// What else whoever set the task said about it, such as where it was asked.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
 }
 
 /// Something that happened to a run.
@@ -70,7 +70,7 @@ pub enum Event {
     Offered {
         /// What the task wants, as far as that could be told.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        intent: Option<Box<UserIntent>>,
+        intent: Option<Box<RawUserIntent>>,
         /// The tools that are shown.
         tools: Vec<ToolName>,
         /// The others, and why they are not.

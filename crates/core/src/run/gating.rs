@@ -89,14 +89,13 @@ impl Run {
         })
     }
 
-    /// The arguments of a call that the operator sets and that are not so already.
+    /// The arguments that a call leaves out and the operator sets.
     fn set_by_operator(&self, record: &CallRecord, rules: &Rules) -> Map<String, Value> {
         let set = rules.parameters(record.tool_name().as_str());
-        let other =
-            |(name, value): &(&String, &Value)| record.arguments().get(*name) != Some(*value);
+        let is_left_out = |(name, _): &(&String, &Value)| !record.arguments().contains_key(*name);
         set.into_iter()
             .flatten()
-            .filter(other)
+            .filter(is_left_out)
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect()
     }

@@ -5,11 +5,11 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 use windlass_spec::{
-    CallRecord, Field, NonEmptyText, RiskLevel, Signature, ToolAttributes, ToolName,
+    CallRecord, Field, NonEmptyText, RawUserIntent, RiskLevel, Signature, ToolAttributes, ToolName,
     ToolSpecification, Type,
 };
 
-use super::event::{LeftOut, LeftOutBecause, UserIntent};
+use super::event::{LeftOut, LeftOutBecause};
 use super::state::Run;
 
 /// Finds tools that the model is not shown.
@@ -41,7 +41,7 @@ static FINDING: LazyLock<Option<Arc<ToolSpecification>>> = LazyLock::new(|| {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
     /// What the task wants, as far as that could be told.
-    pub intent: Option<UserIntent>,
+    pub intent: Option<RawUserIntent>,
     /// The tools that are shown.
     pub tools: Vec<ToolName>,
     /// The others, and why they are not.
@@ -117,7 +117,7 @@ impl Run {
     /// Takes what the model is shown from now on. What a task wants is found out once.
     pub(super) fn offer_tools(
         &mut self,
-        intent: Option<&UserIntent>,
+        intent: Option<&RawUserIntent>,
         tools: &[ToolName],
         left_out: &[LeftOut],
     ) {

@@ -129,6 +129,10 @@ impl<'d> Drive<'d> {
             let driver = self.driver.clone().stopped_by(stop);
             return Box::pin(async move { (call, work_as_child(driver, child).await) });
         }
+        if self.run.is_finding(permit.tool().as_str()) {
+            let came = Came::Ended(Box::new(self.find_tools(&permit).into()));
+            return Box::pin(std::future::ready((call, Ok(came))));
+        }
         let timeout = self.rules.timeout(permit.tool().as_str());
         match self.bound(&permit) {
             Ok(tool) => Box::pin(async move {
@@ -160,7 +164,7 @@ impl<'d> Drive<'d> {
             let message = format!("the tool `{name}` {what}");
             Failure::new(ErrorCategory::UnknownTool, Effect::None, message)
         };
-        let tool = self.worker.tools.get(name);
+        let tool = self.driver.crew.tool(self.worker, name);
         let tool = tool.ok_or_else(|| unknown("is bound to no implementation"))?;
         let declared = self.run.specification(name);
         // A run keeps what was declared when it began, and must not call what was declared since.
@@ -168,7 +172,7 @@ impl<'d> Drive<'d> {
             Arc::ptr_eq(declared, tool.specification()) || declared == tool.specification()
         });
         if is_same {
-            Ok(tool.clone())
+            Ok(tool)
         } else {
             Err(unknown("is declared otherwise since this run began"))
         }

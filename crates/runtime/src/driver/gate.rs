@@ -116,7 +116,7 @@ impl Drive<'_> {
 
     /// Takes the rules as they are now. What was decided under others is decided again before it
     /// starts.
-    fn take_rules(&mut self) -> Result<(), DriveError> {
+    pub(super) fn take_rules(&mut self) -> Result<(), DriveError> {
         let rules = self.driver.crew.rules(self.worker.agent.name())?;
         if !Arc::ptr_eq(&rules, &self.rules) {
             self.rules = rules;

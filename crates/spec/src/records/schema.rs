@@ -12,9 +12,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
 use super::{
-    AgentReply, AgentResponse, CallRecord, Conversation, Message, ReasoningStep, TaskInput,
-    TaskOutput, ToolCall, ToolCallRecord, ToolCallStatus, ToolCounters, ToolExecutionResult,
-    ToolGapReport, ToolInvocation,
+    AgentReply, AgentResponse, CallRecord, Conversation, Message, RawUserIntent, ReasoningStep,
+    TaskInput, TaskOutput, ToolCall, ToolCallRecord, ToolCallStatus, ToolCounters,
+    ToolExecutionResult, ToolGapReport, ToolInvocation,
 };
 use crate::failure::ErrorCategory;
 
@@ -36,6 +36,7 @@ pub fn record_schemas() -> Vec<(&'static str, Value)> {
         ("ToolExecutionResult", schema_of::<ToolExecutionResult>()),
         ("ToolGapReport", schema_of::<ToolGapReport>()),
         ("ToolInvocation", schema_of::<ToolInvocation>()),
+        ("UserIntent", schema_of::<RawUserIntent>()),
     ]
 }
 

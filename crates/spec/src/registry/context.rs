@@ -1,6 +1,8 @@
 //! What is known where tools are chosen: what the user asked, where they asked it, what was said
 //! before and which tools there are.
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -274,12 +276,9 @@ impl ToolExecutionContext {
 }
 
 fn distinct(tools: impl IntoIterator<Item = ToolName>) -> Vec<ToolName> {
-    let mut distinct: Vec<ToolName> = Vec::new();
-    for tool in tools {
-        if !distinct.contains(&tool) {
-            distinct.push(tool);
-        }
-    }
+    let mut seen = HashSet::new();
+    let mut distinct: Vec<ToolName> = tools.into_iter().collect();
+    distinct.retain(|tool| seen.insert(tool.clone()));
     distinct
 }
 

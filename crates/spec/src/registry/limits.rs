@@ -163,6 +163,16 @@ impl RateLimits {
         lowered
     }
 
+    /// The same limits where none is above `ceiling`; a window without a limit keeps none.
+    #[must_use]
+    pub fn capped_at(&self, ceiling: &Self) -> Self {
+        let capped = self.iter().map(|(window, own)| {
+            let limit = ceiling.get(window).map_or(own, |most| own.min(most));
+            (window, limit)
+        });
+        Self(capped.collect())
+    }
+
     /// These limits where `other` names no window, and those of `other` where it does.
     #[must_use]
     pub fn overridden_by(&self, other: &Self) -> Self {

@@ -1,6 +1,7 @@
 mod attribute;
 mod binding;
 mod building;
+mod builtin;
 mod commands;
 mod differences;
 mod dispatching;

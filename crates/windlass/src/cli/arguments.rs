@@ -1,6 +1,8 @@
 //! What can be typed. Meaning is given to it in the commands' own files.
 
 mod approvals;
+mod config;
+mod crew;
 mod holds;
 mod policy;
 mod runs;
@@ -10,19 +12,19 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
-use windlass_core::gate::DEFAULT_ENVIRONMENT;
-use windlass_core::run::Settings;
 use windlass_model::Dialect;
 
 pub(crate) use approvals::{
     Always, Approvals, ApprovalsCommand, Approve, OneQuestion, Reject, Respond,
 };
+pub(crate) use config::{Config, ConfigCommand, Doctor, Init};
+pub(crate) use crew::{ConfigurationOptions, CrewOptions, Limits};
 pub(crate) use holds::{Holds, HoldsCommand, OneHold};
 pub(crate) use policy::{Policy, PolicyCheck, PolicyCommand, PolicyExplain, PolicyReplay};
 pub(crate) use runs::{OneRun, RunsList};
 pub(crate) use tools::{
-    Argument, Executions, OneTool, Tools, ToolsCall, ToolsCommand, ToolsDescribe, ToolsList,
-    ToolsResults, ToolsStats,
+    Argument, Executions, OneTool, Tools, ToolsCall, ToolsCommand, ToolsDescribe, ToolsFind,
+    ToolsList, ToolsResults, ToolsStats, WhichTools,
 };
 
 const EXIT_CODES: &str = "Exit code: 0 done, 1 failed or out of turns, 2 wrong usage, 3 denied, 4 a person is \
@@ -35,6 +37,9 @@ pub(crate) struct Arguments {
     /// When to colour what is written to the terminal.
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
+
+    #[command(flatten)]
+    pub(crate) configuration: ConfigurationOptions,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -76,6 +81,12 @@ pub(crate) enum Command {
     Tools(Tools),
     /// List the models that can be asked from here.
     Models(Models),
+    /// See what the configuration says, and what is wrong with it.
+    Config(Config),
+    /// Write a small project that runs, to begin with.
+    Init(Init),
+    /// Check everything an agent needs here, and say how to mend what is wrong.
+    Doctor(Doctor),
     /// Measure how well a model does, on labelled data.
     Eval(Eval),
     /// Print a script that completes commands and options in a shell.
@@ -217,88 +228,6 @@ pub(crate) struct RunTask {
     pub(crate) data: Option<PathBuf>,
 }
 
-/// Which agent works, with which implementations and which model. Kept with a run, so that it can be
-/// gone on with in the same way.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
-pub(crate) struct CrewOptions {
-    /// Which agent of the file; not needed if only one is nobody's sub-agent.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) agent: Option<String>,
-
-    /// The library with the implementations: a built-in one, or a library file (`.toml`).
-    #[arg(long, value_name = "NAME")]
-    pub(crate) library: Option<String>,
-
-    /// How closely an implementation must match its specification.
-    #[arg(long, value_enum, default_value_t = Mode::Exact)]
-    pub(crate) mode: Mode,
-
-    /// The model instead of the agent's: `reflex`, `Provider/id`, `scripted:FILE` or `replay:FILE`.
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
-
-    /// Where the model's server is, if not at the provider's usual address.
-    #[arg(long, value_name = "URL")]
-    pub(crate) base_url: Option<String>,
-
-    /// How the model is asked for calls: native, structured or auto.
-    #[arg(long, default_value = "auto", value_parser = clap::value_parser!(Dialect))]
-    pub(crate) dialect: Dialect,
-
-    /// The policies for calls, instead of `policy.cedar` in the data directory or the built-in ones.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) policy: Option<PathBuf>,
-
-    /// Where the run takes place, as policies know it.
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_ENVIRONMENT)]
-    #[serde(default = "default_environment")]
-    pub(crate) environment: String,
-
-    /// Record what is said to and by the model in this file, for `--model replay:FILE`.
-    #[arg(long, value_name = "FILE")]
-    #[serde(skip)]
-    pub(crate) record: Option<PathBuf>,
-
-    /// How many answers of a script were given before, in a run that is gone on with.
-    #[arg(skip)]
-    #[serde(skip)]
-    pub(crate) answered: usize,
-}
-
-fn default_environment() -> String {
-    DEFAULT_ENVIRONMENT.to_owned()
-}
-
-/// How much a run may use up.
-#[derive(Debug, Args)]
-pub(crate) struct Limits {
-    /// How many turns the agent has (10 if not said).
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_iterations: Option<u32>,
-
-    /// How many seconds the run may take.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) timeout: Option<u64>,
-
-    /// Do not let the model put questions to people by itself. Calls that need leave ask all the same.
-    #[arg(long)]
-    pub(crate) no_questions: bool,
-}
-
-impl Limits {
-    /// As settings of a run.
-    pub(crate) fn settings(&self) -> Settings {
-        let defaults = Settings::default();
-        Settings {
-            max_iterations: self.max_iterations.unwrap_or(defaults.max_iterations),
-            max_seconds: self.timeout,
-            ask_people: !self.no_questions,
-            ..defaults
-        }
-    }
-}
-
 #[derive(Debug, Args)]
 #[command(
     after_help = "What is typed is a task for the agent, with what was said before; a backslash at the end of \
@@ -434,6 +363,19 @@ pub(crate) enum EvalCommand {
     )]
     Risk {
         /// The labelled tools, one JSON object a line.
+        #[arg(long, value_name = "FILE")]
+        data: PathBuf,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Is it recognised what texts ask for, and which ask for nothing known?
+    #[command(
+        after_help = "Each line of the data is an object {text, intent, split}. Texts with the split `train` are \
+                      the examples, all others are scored; the intent `oos` is out of scope."
+    )]
+    Intent {
+        /// The labelled texts, one JSON object a line.
         #[arg(long, value_name = "FILE")]
         data: PathBuf,
         /// Print one JSON object.

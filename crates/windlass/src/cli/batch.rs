@@ -26,6 +26,7 @@ use super::{crew, data};
 pub(super) fn run(command: &RunTask, file: &Path, chosen: &Chosen) -> anyhow::Result<Outcome> {
     let tasks = tasks(file, chosen)?;
     let workers = chosen.assemble(&command.crew, command.data.as_deref())?;
+    let (workers, _watching) = workers.watched(false);
     let stored = data::open(command.data.as_deref())?;
     let store = Arc::clone(stored.store());
     let bar = bar("tasks", tasks.len());
@@ -153,6 +154,7 @@ impl Batch<'_> {
                 domain: Some(task.domain().to_owned()),
                 strategies: task.playbook_bullets.clone(),
                 available_tools: task.available_tools.as_ref().map(names),
+                metadata: task.metadata.clone(),
                 ..Task::default()
             },
             settings,

@@ -42,6 +42,7 @@ pub(super) fn run(command: &Chat, reporter: &Reporter) -> anyhow::Result<Outcome
         return Ok(Outcome::Failed);
     };
     let crew = chosen.assemble(&command.crew, command.data.as_deref())?;
+    let (crew, _watching) = crew.watched(false);
     let stored = data::open(command.data.as_deref())?;
     let store = Arc::clone(stored.store());
     let conversation = conversation(command, &stored, crew.lead().agent.name().as_str())?;

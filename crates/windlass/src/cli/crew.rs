@@ -6,21 +6,22 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use serde_json::{Map, Value};
-use windlass_core::gate::Governance;
+use windlass_config::Configuration;
 use windlass_core::run::Run;
 use windlass_model::{
     HostedModel, HostedSettings, ModelClient, ModelError, RecordingModel, ReflexModel, ReplayModel,
     ScriptedModel,
 };
-use windlass_runtime::{Crew, choose_model};
+use windlass_runtime::{ConfigurationFiles, Crew, CrewError, Read, choose_model};
 use windlass_spec::{Agent, AgentFile, AgentName, Model};
 use windlass_tools::{BindingMode, ToolLibrary};
 
 use super::arguments::{CrewOptions, Mode};
 use super::report::Reporter;
 use super::schema::{read_file, unknown};
+use super::settings::Governed;
 use super::terminal::complain;
-use super::{data, libraries};
+use super::{data, libraries, settings};
 
 /// An agent that was chosen, and the file that declares it.
 pub(super) struct Chosen {
@@ -34,7 +35,7 @@ impl Chosen {
         &self,
         options: &CrewOptions,
         data: Option<&Path>,
-    ) -> anyhow::Result<Crew> {
+    ) -> anyhow::Result<Governed> {
         assemble_agent(self.file.agents(), &self.agent, options, data)
     }
 
@@ -66,10 +67,10 @@ pub(super) fn choose(
 /// on with from elsewhere.
 pub(super) fn assembly(options: &CrewOptions) -> anyhow::Result<Map<String, Value>> {
     let mut options = options.clone();
-    if let Some(library) = &options.library
-        && let Ok(path) = std::fs::canonicalize(library)
-    {
-        options.library = Some(path.to_string_lossy().into_owned());
+    for library in &mut options.library {
+        if let Ok(path) = std::fs::canonicalize(&*library) {
+            *library = path.to_string_lossy().into_owned();
+        }
     }
     for kind in ["scripted:", "replay:"] {
         let named = options.model.as_deref();
@@ -79,11 +80,9 @@ pub(super) fn assembly(options: &CrewOptions) -> anyhow::Result<Map<String, Valu
             options.model = Some(format!("{kind}{}", path.display()));
         }
     }
-    if let Some(policy) = &options.policy
-        && let Ok(path) = std::fs::canonicalize(policy)
-    {
-        options.policy = Some(path);
-    }
+    let absolute = |path: &Path| std::fs::canonicalize(path).ok();
+    options.policy = options.policy.map(|path| absolute(&path).unwrap_or(path));
+    options.project = settings::files(None).project().and_then(absolute);
     match serde_json::to_value(options)? {
         Value::Object(assembly) => Ok(assembly),
         _ => Ok(Map::new()),
@@ -98,7 +97,7 @@ pub(super) fn reassemble(
     model: Option<&str>,
     answered: usize,
     data: Option<&Path>,
-) -> anyhow::Result<Crew> {
+) -> anyhow::Result<Governed> {
     let kept = Value::Object(run.assembly().clone());
     let mut options: CrewOptions = serde_json::from_value(kept).with_context(|| {
         format!(
@@ -108,7 +107,7 @@ pub(super) fn reassemble(
     })?;
     options.answered = answered;
     if let Some(library) = library {
-        options.library = Some(library.to_owned());
+        options.library = vec![library.to_owned()];
     }
     if let Some(model) = model {
         options.model = Some(model.to_owned());
@@ -122,12 +121,26 @@ fn assemble_agent(
     agent: &Agent,
     options: &CrewOptions,
     data: Option<&Path>,
-) -> anyhow::Result<Crew> {
-    let library = library(options, agents, agent)?;
+) -> anyhow::Result<Governed> {
+    let files = files(options, data)?;
+    let (configured, read) = files.read(&Read::default())?;
+    for warning in &configured.warnings {
+        complain(&warning.to_string())?;
+    }
+    let configuration = &configured.configuration;
+    let library = library(options, configuration, agents, agent)?;
     let mode = match options.mode {
         Mode::Exact => BindingMode::Exact,
         Mode::Compatible => BindingMode::Compatible,
     };
+    let mut options = options.clone();
+    options.model = options
+        .model
+        .or_else(|| configuration.model().map(str::to_owned));
+    options.base_url = options
+        .base_url
+        .or_else(|| configuration.base_url().map(str::to_owned));
+    let options = &options;
     let given = match (&options.model, &options.record) {
         (Some(name), _) => Some(model(name, options)?),
         // What several models say would not be told apart in one recording.
@@ -154,28 +167,30 @@ fn assemble_agent(
             None => Ok(Arc::new(hosted(agent.model(), options)?)),
         }
     };
-    let crew = Crew::assemble(agents, agent, &library, mode, &model)?;
-    let crew = crew.governed_by(governance(options, data)?);
-    crew.check_rules()?;
-    Ok(crew)
+    let crew = Crew::assemble(agents, agent, &library, mode, &model).map_err(|error| {
+        let hint = match (&error, options.library.as_slice()) {
+            (CrewError::Binding { .. }, []) => {
+                "\nhint: name the library that has them with `--library`, or in `libraries` of \
+                 windlass.toml"
+            }
+            _ => "",
+        };
+        anyhow::anyhow!("{error}{hint}")
+    })?;
+    Governed::new(crew, &configured, files, read, &options.library)
 }
 
-/// What holds for calls: the policies of the file that was named, else those in the data directory,
-/// else the built-in ones.
-fn governance(options: &CrewOptions, data: Option<&Path>) -> anyhow::Result<Governance> {
-    let mut governance = Governance {
-        environment: options.environment.clone(),
-        ..Governance::default()
-    };
-    let usual = data::directory(data)?.join("policy.cedar");
-    let file = match &options.policy {
-        Some(file) => file,
-        None if usual.exists() => &usual,
-        None => return Ok(governance),
-    };
-    governance.policies = std::fs::read_to_string(file)
-        .with_context(|| format!("the policies in `{}` cannot be read", file.display()))?;
-    Ok(governance)
+/// Where what holds for calls comes from. The policies are those of the file that was named, else
+/// those the configuration names, else those in the data directory, else the built-in ones.
+fn files(options: &CrewOptions, data: Option<&Path>) -> anyhow::Result<ConfigurationFiles> {
+    let mut files = settings::files(options.project.as_deref());
+    files.policies.clone_from(&options.policy);
+    files.usual_policies = Some(data::directory(data)?.join("policy.cedar"));
+    let environment = options.environment.iter();
+    files
+        .flags
+        .extend(environment.map(|name| format!("environment={name}")));
+    Ok(files)
 }
 
 /// What is asked instead of the models the agents declare, if one of those cannot be. Says which
@@ -223,20 +238,21 @@ fn choose_agent<'f>(
     }
 }
 
-fn library(options: &CrewOptions, agents: &[Agent], agent: &Agent) -> anyhow::Result<ToolLibrary> {
+/// What stands behind the tools: the libraries that were named, else those of the configuration.
+fn library(
+    options: &CrewOptions,
+    configuration: &Configuration,
+    agents: &[Agent],
+    agent: &Agent,
+) -> anyhow::Result<ToolLibrary> {
     let has_tools = |agent: &Agent| !agent.tools().is_empty();
-    match &options.library {
-        Some(name) => libraries::find(name),
-        None if !has_tools(agent)
-            && (agent.agents().is_empty() || !agents.iter().any(has_tools)) =>
-        {
-            Ok(ToolLibrary::new("none"))
-        }
-        None => anyhow::bail!(
-            "the agent has tools, but there is no library with implementations\n\
-             hint: name one with `--library`: a library file, or `hello`"
-        ),
+    if options.library.is_empty()
+        && !has_tools(agent)
+        && (agent.agents().is_empty() || !agents.iter().any(has_tools))
+    {
+        return Ok(ToolLibrary::new("none"));
     }
+    libraries::all(&options.library, configuration)
 }
 
 /// The model that was named, instead of what the agents declare.

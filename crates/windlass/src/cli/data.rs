@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use windlass_runtime::Stored;
 
-/// Opens the data directory: the one given, else `WINDLASS_DATA`, else the user's.
+use super::settings::configured;
+
+/// Opens the data directory: the one given, else `WINDLASS_DATA`, else the one of the configuration,
+/// else the user's.
 pub(super) fn open(directory: Option<&Path>) -> anyhow::Result<Stored> {
     let directory = self::directory(directory)?;
     Stored::open(&directory)
@@ -27,8 +30,14 @@ fn data_directory() -> anyhow::Result<PathBuf> {
             .filter(|value| !value.is_empty())
             .map(PathBuf::from)
     };
-    set("WINDLASS_DATA")
-        .or_else(|| set("XDG_DATA_HOME").map(|data| data.join("windlass")))
+    if let Some(directory) = set("WINDLASS_DATA") {
+        return Ok(directory);
+    }
+    if let Some(directory) = configured()?.configuration.data_directory() {
+        return Ok(directory.to_owned());
+    }
+    set("XDG_DATA_HOME")
+        .map(|data| data.join("windlass"))
         .or_else(|| set("HOME").map(|home| home.join(".local/share/windlass")))
         .context("there is no place for runs: set WINDLASS_DATA, or give `--data DIRECTORY`")
 }

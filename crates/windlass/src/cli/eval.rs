@@ -8,9 +8,9 @@ use std::time::Instant;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use windlass_core::gate::DEFAULT_ENVIRONMENT;
 use windlass_core::model::{ChatMessage, FINISH, ModelRequest, RequestedArguments};
 use windlass_core::run::repair_json;
+use windlass_learn::intent::LabelledTexts;
 use windlass_model::{ModelClient, ReflexModel};
 use windlass_reflex::evaluate::{Evaluation, MadeCall, evaluate, read_cases};
 use windlass_reflex::{Reflex, Settings, ToolView};
@@ -28,6 +28,7 @@ pub(super) fn run(command: &Eval) -> anyhow::Result<Outcome> {
     match &command.command {
         EvalCommand::Select(command) => select(command),
         EvalCommand::Risk { data, json } => risk(data, *json),
+        EvalCommand::Intent { data, json } => intent(data, *json),
     }
 }
 
@@ -43,6 +44,40 @@ fn risk(data: &Path, as_json: bool) -> anyhow::Result<Outcome> {
         put(&format!("{}\n", serde_json::to_string(&report)?))?;
     } else {
         say(&report.to_string())?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn intent(data: &Path, as_json: bool) -> anyhow::Result<Outcome> {
+    let place = data.display();
+    let text = std::fs::read_to_string(data)
+        .with_context(|| format!("the texts in `{place}` cannot be read"))?;
+    let texts = LabelledTexts::read(&text)
+        .with_context(|| format!("`{place}` is no file of labelled texts"))?;
+    let spinner = indicatif::ProgressBar::new_spinner().with_message("learning from the examples");
+    spinner.enable_steady_tick(std::time::Duration::from_millis(100));
+    let started = Instant::now();
+    let classifier = texts.train()?;
+    let train_seconds = started.elapsed().as_secs_f64();
+    spinner.finish_and_clear();
+    let mut times = Vec::with_capacity(texts.scored.len());
+    let report = texts.evaluate(|text| {
+        let started = Instant::now();
+        let found = classifier.classify(text);
+        times.push(started.elapsed().as_secs_f64() * 1e3);
+        found
+    });
+    times.sort_by(f64::total_cmp);
+    let p50_ms = times.get(times.len() / 2).copied().unwrap_or_default();
+    if as_json {
+        let mut told = serde_json::to_value(&report)?;
+        told["train_seconds"] = json!(train_seconds);
+        told["p50_ms"] = json!(p50_ms);
+        put(&format!("{told}\n"))?;
+    } else {
+        say(report.to_string().trim_end())?;
+        say(&format!("learned in     {train_seconds:.2} s"))?;
+        say(&format!("half within    {p50_ms:.3} ms"))?;
     }
     Ok(Outcome::Done)
 }
@@ -106,14 +141,15 @@ impl Asked {
         }
         let options = CrewOptions {
             agent: None,
-            library: None,
+            library: Vec::new(),
             mode: Mode::Exact,
             model: None,
             base_url: command.base_url.clone(),
             dialect: command.dialect,
             record: None,
             policy: None,
-            environment: DEFAULT_ENVIRONMENT.to_owned(),
+            environment: None,
+            project: None,
             answered: 0,
         };
         Ok(Self::Client {

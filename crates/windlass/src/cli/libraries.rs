@@ -1,23 +1,73 @@
-//! Finds the library named on the command line: one that ships with the program, or a library file.
+//! Finds the libraries named on the command line or in the configuration: those that ship with the
+//! program, and library files.
 
 use std::path::Path;
 
-use windlass_tools::{ToolLibrary, builtin_libraries, builtin_library};
+use windlass_config::{Configuration, Library};
+use windlass_tools::{
+    AutomationSettings, BUILTIN, BuiltinSettings, Fact, FileSettings, HttpSettings, SearchSettings,
+    ToolLibrary, builtin, builtin_libraries, builtin_library,
+};
 
 use super::schema::unknown;
+use super::settings::configured;
+
+/// The libraries of these names, as one; those that the configuration names if there are none.
+pub(super) fn all(names: &[String], configuration: &Configuration) -> anyhow::Result<ToolLibrary> {
+    let named: Vec<ToolLibrary> = match names {
+        [] => configuration
+            .libraries()
+            .iter()
+            .map(|library| match library {
+                Library::BuiltIn => with_settings(configuration),
+                Library::File(path) => from_file(path),
+            })
+            .collect::<Result<_, _>>()?,
+        names => names
+            .iter()
+            .map(|name| find_under(name, configuration))
+            .collect::<Result<_, _>>()?,
+    };
+    let mut named = named.into_iter();
+    let first = named.next().unwrap_or_else(|| ToolLibrary::new("none"));
+    Ok(named.try_fold(first, ToolLibrary::merge)?)
+}
 
 /// The library called `name`, or declared in the TOML file of that name.
 pub(super) fn find(name: &str) -> anyhow::Result<ToolLibrary> {
+    match name == BUILTIN {
+        true => find_under(name, &configured()?.configuration),
+        false => find_under(name, &Configuration::default()),
+    }
+}
+
+/// The libraries that ship with the program.
+pub(super) fn shipped() -> anyhow::Result<Vec<ToolLibrary>> {
+    let mut shipped = builtin_libraries();
+    shipped.push(with_settings(&configured()?.configuration)?);
+    Ok(shipped)
+}
+
+fn find_under(name: &str, configuration: &Configuration) -> anyhow::Result<ToolLibrary> {
+    if name == BUILTIN {
+        return with_settings(configuration);
+    }
     if let Some(library) = builtin_library(name) {
         return Ok(library);
     }
     let path = Path::new(name);
     if path.extension().is_none_or(|extension| extension != "toml") {
         let libraries = builtin_libraries();
-        let known: Vec<&str> = libraries.iter().map(ToolLibrary::name).collect();
+        let mut known: Vec<&str> = libraries.iter().map(ToolLibrary::name).collect();
+        known.push(BUILTIN);
         let told = unknown("library", name, &known, "this program");
         anyhow::bail!("{told}\nhint: the name of a library file ends in `.toml`");
     }
+    from_file(path)
+}
+
+fn from_file(path: &Path) -> anyhow::Result<ToolLibrary> {
+    let name = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| anyhow::anyhow!("the library file `{name}` cannot be read: {error}"))?;
     // The parent of a bare name is the empty path, which is no directory.
@@ -29,5 +79,54 @@ pub(super) fn find(name: &str) -> anyhow::Result<ToolLibrary> {
             .map(|error| format!("{name}:{error}"))
             .collect();
         anyhow::anyhow!("the library file is not valid\n{}", told.join("\n"))
+    })
+}
+
+/// The built-in tools, with what the configuration lets them touch.
+fn with_settings(configuration: &Configuration) -> anyhow::Result<ToolLibrary> {
+    Ok(builtin(&builtin_settings(configuration)?))
+}
+
+/// What the configuration lets the built-in tools touch.
+pub(super) fn builtin_settings(configuration: &Configuration) -> anyhow::Result<BuiltinSettings> {
+    let (files, http) = (configuration.files(), configuration.http());
+    let search = configuration.search();
+    let files = match files.roots.as_slice() {
+        [] => None,
+        roots => Some(FileSettings::new(roots.iter())?.with_max_bytes(files.max_bytes)?),
+    };
+    let results = usize::try_from(search.max_results)?;
+    let search = search.endpoint.as_deref().map(|endpoint| {
+        SearchSettings::new(endpoint).and_then(|search| search.with_max_results(results))
+    });
+    let automation = configuration.automation_endpoint();
+    let gate = configuration.gate();
+    let facts = [
+        ("configuration", configuration.digest().to_owned()),
+        (
+            "undo_window_seconds",
+            gate.undo_window.as_secs().to_string(),
+        ),
+        (
+            "confidence_threshold",
+            gate.confidence_threshold.to_string(),
+        ),
+    ];
+    Ok(BuiltinSettings {
+        files,
+        http: HttpSettings::new(&http.hosts)?
+            .with_max_bytes(http.max_bytes)?
+            .with_timeout(http.timeout)?
+            .allow_private(http.allow_private),
+        search: search.transpose()?,
+        automation: automation.map(AutomationSettings::new).transpose()?,
+        environment: Some(configuration.environment().to_string()),
+        facts: facts
+            .into_iter()
+            .map(|(name, value)| Fact {
+                name: name.to_owned(),
+                value,
+            })
+            .collect(),
     })
 }

@@ -37,6 +37,7 @@ pub(super) fn run(command: &RunTask, reporter: &Reporter) -> anyhow::Result<Outc
     };
     let data = command.data.as_deref();
     let crew = chosen.assemble(&command.crew, data)?;
+    let (crew, _watching) = crew.watched(command.jsonl);
     let stored = data::open(data)?;
     let is_for_programs = command.json || command.jsonl;
     let run = block_on(async {

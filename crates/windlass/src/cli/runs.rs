@@ -66,6 +66,7 @@ fn resume(
     }
     let answered = answered(store, &run)?;
     let crew = crew::reassemble(&run, library, model, answered, command.data.as_deref())?;
+    let (crew, _watching) = crew.watched(false);
     let run = block_on(async { driver(crew, stored, false, as_json).resume(&id).await })??;
     show_end(&run, store, as_json)
 }

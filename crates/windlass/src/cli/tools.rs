@@ -4,6 +4,7 @@
 mod call;
 mod describe;
 mod known;
+mod lifecycle;
 mod list;
 mod stats;
 mod typed;
@@ -15,6 +16,7 @@ use super::report::Reporter;
 pub(super) fn run(command: &Tools, reporter: &Reporter) -> anyhow::Result<Outcome> {
     match &command.command {
         ToolsCommand::List(command) => list::run(command, reporter),
+        ToolsCommand::Find(command) => list::find(command, reporter),
         ToolsCommand::Describe(command) => describe::run(command, reporter),
         ToolsCommand::Call(command) => call::run(command, reporter),
         ToolsCommand::Stats(command) => stats::stats(command),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_core::run::{Entry, Run};
+use windlass_core::run::{Entry, LeftOutBecause, Offer, Run};
 use windlass_runtime::now;
 use windlass_spec::CallRecord;
 use windlass_store::{RunFilter, Store};
@@ -13,6 +13,9 @@ use super::Outcome;
 use super::arguments::{Trace, TraceCommand};
 use super::terminal::{put, say};
 use super::{data, runs};
+
+/// How many tools that were left out are named.
+const NAMED: usize = 10;
 
 pub(super) fn run(command: &Trace) -> anyhow::Result<Outcome> {
     let stored = data::open(command.data.as_deref())?;
@@ -75,16 +78,67 @@ fn as_json(run: &Run) -> Value {
         "agent": run.agent().name(),
         "end": run.end(),
         "usage": run.usage(),
+        "context": run.context(),
+        "intent": run.offer().and_then(|offer| offer.intent.as_ref()),
+        "offered": run.tools().iter().map(|tool| tool.name()).collect::<Vec<_>>(),
+        "left_out": run.offer().map(|offer| &offer.left_out),
         "mistakes": run.mistakes(),
         "response": run.response(),
         "steps": run.steps(),
     })
 }
 
+/// What was found out about the task, and which tools the model was shown.
+fn offered(run: &Run, offer: &Offer) -> String {
+    let mut text = String::new();
+    if let Some(intent) = &offer.intent {
+        let percent = intent.confidence * 100.0;
+        let _ = write!(text, "wants: {} ({percent:.0} % sure)", intent.intent_type);
+        if !intent.suggested_tools.is_empty() {
+            let _ = write!(text, "; suits it: {}", intent.suggested_tools.join(", "));
+        }
+        text.push('\n');
+    }
+    if offer.left_out.is_empty() {
+        return text;
+    }
+    let all = run.allowed_tools().count();
+    let _ = writeln!(
+        text,
+        "shown: {} of {all} tools; left out:",
+        offer.tools.len()
+    );
+    for because in [
+        LeftOutBecause::SwitchedOff,
+        LeftOutBecause::Deprecated,
+        LeftOutBecause::Budget,
+    ] {
+        let why = match because {
+            LeftOutBecause::SwitchedOff => "switched off",
+            LeftOutBecause::Deprecated => "deprecated",
+            LeftOutBecause::Budget => "no room",
+        };
+        let left_out = offer.left_out.iter().filter(|one| one.because == because);
+        let names: Vec<&str> = left_out.map(|one| one.tool.as_str()).collect();
+        let (first, more) = names.split_at(names.len().min(NAMED));
+        if !first.is_empty() {
+            let more = match more.len() {
+                0 => String::new(),
+                count => format!(", and {count} more"),
+            };
+            let _ = writeln!(text, "  {why}: {}{more}", first.join(", "));
+        }
+    }
+    text
+}
+
 /// A run as a person reads it.
 pub(super) fn drawn(run: &Run) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "run {} of agent {}", run.id(), run.agent().name());
+    if let Some(offer) = run.offer() {
+        text.push_str(&offered(run, offer));
+    }
     for (step, turn) in run.steps().iter().zip(run.turns()) {
         let milliseconds = step.duration().as_millis();
         let _ = writeln!(

@@ -186,7 +186,7 @@ fn limits_count_by_tool_category_and_principal() {
 }
 
 #[test]
-fn what_the_operator_sets_goes_before_what_the_model_says() {
+fn what_the_operator_sets_is_taken_where_a_call_leaves_it_out() {
     let mut governance = Governance::default();
     let rule = ToolRule {
         parameters: json!({"limit": 1}).as_object().unwrap().clone(),
@@ -195,8 +195,13 @@ fn what_the_operator_sets_goes_before_what_the_model_says() {
     governance.tools.insert("search".to_owned(), rule);
     let mut driven = Driven::start("x", Settings::default());
     driven.rules = rules_under(&governance);
-    driven.says(vec![call("search", json!({"query": "a", "limit": 9}))]);
+    driven.says(vec![
+        call("search", json!({"query": "a"})),
+        call("search", json!({"query": "b", "limit": 9})),
+    ]);
     driven.work(|_, arguments| CallEnd::Success(arguments.clone()));
+    let given = driven.run.calls().nth(1).unwrap();
+    assert_eq!(given.arguments()["limit"], 9);
     let record = driven.run.calls().next().unwrap();
     assert_eq!(record.arguments()["limit"], 1);
     assert_eq!(
@@ -209,7 +214,7 @@ fn what_the_operator_sets_goes_before_what_the_model_says() {
     };
     let told = format!("{:?}", request.messages);
     assert!(told.contains("The operator sets `limit`"), "{told}");
-    driven.says(vec![call("search", json!({"query": "a", "limit": 9}))]);
+    driven.says(vec![call("search", json!({"query": "a"}))]);
     assert_eq!(driven.run.mistakes().len(), 1);
     assert_eq!(
         Run::fold(&driven.journal).unwrap().next(),

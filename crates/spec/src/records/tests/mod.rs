@@ -4,6 +4,7 @@ mod answers;
 mod calls;
 mod conversations;
 mod examples;
+mod intents;
 mod numbers;
 mod properties;
 mod schemas;

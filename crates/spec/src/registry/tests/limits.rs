@@ -53,6 +53,14 @@ fn a_ceiling_lowers_and_never_raises() {
     assert_eq!(lowered, limits(expected));
 }
 
+#[test]
+fn capping_adds_no_limit() {
+    let own = limits(json!({ "per_minute": 10, "per_hour": 20 }));
+    let ceiling = limits(json!({ "per_minute": 5, "concurrent": 2 }));
+    let expected = json!({ "per_minute": 5, "per_hour": 20 });
+    assert_eq!(own.capped_at(&ceiling), limits(expected));
+}
+
 fn any_limits() -> impl Strategy<Value = RateLimits> {
     let pair = (prop::sample::select(Window::ALL.to_vec()), 1u32..50);
     prop::collection::vec(pair, 0..6).prop_map(|pairs| {

@@ -15,6 +15,9 @@ pub(crate) enum ToolsCommand {
     /// List tools, sorted by name: of the built-in libraries, if nothing else is said.
     #[command(after_help = "Exit code: 0 done, 1 if the tools cannot be read, 2 for wrong usage.")]
     List(ToolsList),
+    /// Find the tools that fit what you want to do, the best first.
+    #[command(after_help = "Exit code: 0 done, 1 if the tools cannot be read, 2 for wrong usage.")]
+    Find(ToolsFind),
     /// Say all that is known of a tool.
     #[command(after_help = "Exit code: 0 done, 1 if there is no such tool, 2 for wrong usage.")]
     Describe(ToolsDescribe),
@@ -39,8 +42,9 @@ pub(crate) enum ToolsCommand {
     Results(ToolsResults),
 }
 
+/// Which tools are meant.
 #[derive(Debug, Args)]
-pub(crate) struct ToolsList {
+pub(crate) struct WhichTools {
     /// Only the tools of this library: a built-in one, or a library file (`.toml`).
     #[arg(long, value_name = "NAME")]
     pub(crate) library: Option<String>,
@@ -52,6 +56,30 @@ pub(crate) struct ToolsList {
     /// Print one JSON object a line.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ToolsList {
+    #[command(flatten)]
+    pub(crate) which: WhichTools,
+
+    /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ToolsFind {
+    /// What you want to do, in a few words.
+    #[arg(value_name = "QUERY")]
+    pub(crate) query: String,
+
+    /// How many at most.
+    #[arg(long, value_name = "NUMBER", default_value_t = 5)]
+    pub(crate) limit: usize,
+
+    #[command(flatten)]
+    pub(crate) which: WhichTools,
 }
 
 /// Which executions are meant.
@@ -110,6 +138,10 @@ pub(crate) struct OneTool {
 pub(crate) struct ToolsDescribe {
     #[command(flatten)]
     pub(crate) tool: OneTool,
+
+    /// Print it as it stands in an agent file.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) gram: bool,
 
     /// Print one JSON object.
     #[arg(long)]

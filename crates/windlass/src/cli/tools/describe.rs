@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
-use windlass_spec::{Field, Presence, ToolAttributes};
+use windlass_spec::{Field, Presence, ToolAttributes, write_tool};
 
 use super::known::Known;
 use crate::cli::Outcome;
@@ -15,6 +15,11 @@ pub(super) fn run(command: &ToolsDescribe, reporter: &Reporter) -> anyhow::Resul
     let Some(known) = Known::find(&command.tool, reporter)? else {
         return Ok(Outcome::Failed);
     };
+    if command.gram {
+        let specification = known.specification().map_err(anyhow::Error::msg)?;
+        say(write_tool(&specification)?.trim_end())?;
+        return Ok(Outcome::Done);
+    }
     match command.json {
         true => put(&format!("{}\n", as_json(&known)))?,
         false => say(text(&known).trim_end())?,

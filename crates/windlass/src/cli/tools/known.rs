@@ -3,11 +3,8 @@
 
 use std::sync::Arc;
 
-use windlass_spec::{
-    Inexpressible, NonEmptyText, Signature, ToolSpecification, Type, nearest_all,
-    parameters_from_schema,
-};
-use windlass_tools::{BindingMode, Tool, ToolLibrary};
+use windlass_spec::{Signature, ToolSpecification, nearest_all};
+use windlass_tools::{BUILTIN, BindingMode, Tool, ToolLibrary, builtin_specifications};
 
 use crate::cli::arguments::OneTool;
 use crate::cli::libraries;
@@ -53,6 +50,10 @@ impl Known {
                 .bind_tool(specification, BindingMode::Exact)
                 .map_err(|failure| anyhow::anyhow!("{failure}"))?;
             declared = Some(Arc::clone(specification));
+        } else if library.name() == BUILTIN {
+            // These are declared where they are implemented.
+            let mut own = builtin_specifications().into_iter();
+            declared = own.find(|tool| tool.name().as_str() == asked.name);
         }
         Ok(Some(Self {
             library,
@@ -65,7 +66,7 @@ impl Known {
     pub(super) fn signature(&self) -> Result<Signature, String> {
         match &self.declared {
             Some(declared) => Ok(declared.signature().clone()),
-            None => signature(&self.tool),
+            None => self.tool.signature(),
         }
     }
 
@@ -74,14 +75,7 @@ impl Known {
         if let Some(declared) = &self.declared {
             return Ok(Arc::clone(declared));
         }
-        let description = NonEmptyText::or(self.tool.description(), "(no description)");
-        let signature = signature(&self.tool)?;
-        let name = self.tool.name().clone();
-        Ok(Arc::new(ToolSpecification::new(
-            name,
-            description,
-            signature,
-        )))
+        self.tool.specification().map(Arc::new)
     }
 }
 
@@ -96,70 +90,4 @@ fn no_such_tool(name: &str, library: &ToolLibrary) -> String {
         library.name(),
         nearest.join("`, `")
     )
-}
-
-/// What an implementation takes and gives as a signature, or why none says it.
-pub(super) fn signature(tool: &Tool) -> Result<Signature, String> {
-    let parameters = parameters_from_schema(tool.schema())
-        .map_err(|reasons| format!("no signature says what it takes{}", listed(&reasons)))?;
-    let returns = tool
-        .returns_schema()
-        .ok_or("it does not say what it returns")?;
-    let returns = Type::from_schema(returns)
-        .map_err(|reasons| format!("no signature says what it returns{}", listed(&reasons)))?;
-    Signature::new(parameters, returns).map_err(|error| error.to_string())
-}
-
-fn listed(reasons: &[Inexpressible]) -> String {
-    reasons
-        .iter()
-        .map(|reason| format!("\n  {reason}"))
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-    use windlass_tools::Tool;
-
-    use super::signature;
-
-    fn tool(schema: Value, returns: Option<Value>) -> Option<Tool> {
-        let mut builder = Tool::builder("t")
-            .description("Does it")
-            .schema(schema)
-            .handler(|_| async { Ok(json!(1)) });
-        if let Some(returns) = returns {
-            builder = builder.returns(returns);
-        }
-        builder.build().ok()
-    }
-
-    #[test]
-    fn a_schema_that_a_signature_says_becomes_one() {
-        let takes = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
-        let tool = tool(takes, Some(json!({"type": "string"})));
-        let said = tool.map(|tool| signature(&tool).map(|said| said.to_string()));
-        assert_eq!(said, Some(Ok("(n: Int) --> IO Text".to_owned())));
-    }
-
-    #[test]
-    fn a_schema_that_no_signature_says_is_said_to_be_one() {
-        let pattern = json!({"type": "object", "properties": {"n": {"type": "string", "pattern": "^a"}}, "additionalProperties": false});
-        for (takes, returns, why) in [
-            (pattern.clone(), Some(json!({"type": "string"})), "takes"),
-            (
-                json!({"type": "object", "properties": {}, "additionalProperties": false}),
-                None,
-                "returns",
-            ),
-        ] {
-            let tool = tool(takes, returns);
-            let said = tool.and_then(|tool| signature(&tool).err());
-            assert!(
-                said.as_ref().is_some_and(|said| said.contains(why)),
-                "{said:?}"
-            );
-        }
-    }
 }

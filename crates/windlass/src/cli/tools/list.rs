@@ -1,114 +1,183 @@
-//! `windlass tools list`: a line for each tool, sorted by name.
+//! `windlass tools list`: a line for each tool, sorted by name. `windlass tools find`: those that fit
+//! what somebody wants to do.
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
-use windlass_tools::{BindingMode, Tool, ToolLibrary, builtin_libraries};
+use windlass_config::Configuration;
+use windlass_reflex::{ToolIndex, ToolView};
+use windlass_spec::{ToolName, ToolSpecification};
+use windlass_tools::{BUILTIN, BindingMode, Tool, ToolLibrary, builtin_specifications};
 
-use super::known::signature;
+use super::lifecycle::Past;
 use crate::cli::Outcome;
-use crate::cli::arguments::ToolsList;
-use crate::cli::libraries;
+use crate::cli::arguments::{ToolsFind, ToolsList, WhichTools};
 use crate::cli::report::Reporter;
 use crate::cli::schema::read_file;
-use crate::cli::terminal::{put, say};
+use crate::cli::table::{one_line, say_table};
+use crate::cli::terminal::{complain, put};
+use crate::cli::{libraries, settings};
+
+/// How much of a description is listed.
+const DESCRIPTION: usize = 80;
 
 /// What is listed of a tool.
 struct Row {
-    name: String,
+    name: ToolName,
     /// The library with an implementation; nothing if none was named, or it has none that fits.
     library: Option<String>,
     signature: Result<String, String>,
-    risk: Option<String>,
+    specification: Option<Arc<ToolSpecification>>,
     description: String,
+    schema: Value,
 }
 
 pub(super) fn run(command: &ToolsList, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let named = match &command.library {
-        Some(name) => Some(libraries::find(name)?),
-        None => None,
-    };
-    let mut rows = match (&command.agent_file, &named) {
-        (None, Some(library)) => of_library(library).collect(),
-        (None, None) => builtin_libraries()
-            .iter()
-            .flat_map(|library| of_library(library).collect::<Vec<_>>())
-            .collect(),
-        (Some(path), _) => {
-            let Some(file) = read_file(path, reporter)? else {
-                return Ok(Outcome::Failed);
-            };
-            let row = |tool: &std::sync::Arc<_>| declared(tool, named.as_ref());
-            file.tools().iter().map(row).collect::<Vec<Row>>()
-        }
+    let Some(mut rows) = rows(&command.which, reporter)? else {
+        return Ok(Outcome::Failed);
     };
     rows.sort_by(|a, b| (&a.name, &a.library).cmp(&(&b.name, &b.library)));
-    match command.json {
-        true => rows
-            .iter()
-            .try_for_each(|row| put(&format!("{}\n", as_json(row))))?,
-        false => say_rows(&rows)?,
+    let configuration = &settings::configured()?.configuration;
+    let past = Past::read(command.data.as_deref())?;
+    if command.which.json {
+        for row in &rows {
+            put(&format!("{}\n", as_json(row, &past, configuration)))?;
+        }
+        return Ok(Outcome::Done);
     }
+    let told: Vec<[String; 5]> = rows
+        .iter()
+        .map(|row| {
+            let stage = past.stage(&row.name, row.specification.as_deref(), configuration);
+            let signature = match &row.signature {
+                Ok(signature) => signature.clone(),
+                Err(_) => "(no signature says it; see `windlass tools describe`)".to_owned(),
+            };
+            [
+                row.name.to_string(),
+                row.library.clone().unwrap_or_else(|| "-".to_owned()),
+                risk(row).unwrap_or_else(|| "-".to_owned()),
+                stage.as_str().to_owned(),
+                signature,
+            ]
+        })
+        .collect();
+    say_table(["TOOL", "LIBRARY", "RISK", "STATE", "SIGNATURE"], &told)?;
     Ok(Outcome::Done)
 }
 
-fn of_library(library: &ToolLibrary) -> impl Iterator<Item = Row> {
-    library.iter().map(|tool: &Tool| Row {
-        name: tool.name().to_string(),
-        library: Some(library.name().to_owned()),
-        signature: signature(tool).map(|signature| signature.to_string()),
-        risk: None,
-        description: tool.description().to_owned(),
-    })
+pub(super) fn find(command: &ToolsFind, reporter: &Reporter) -> anyhow::Result<Outcome> {
+    let Some(rows) = rows(&command.which, reporter)? else {
+        return Ok(Outcome::Failed);
+    };
+    let index = ToolIndex::build(rows.iter().map(|row| ToolView {
+        name: row.name.as_str(),
+        description: &row.description,
+        input_schema: &row.schema,
+    }));
+    let hits = index.search(&command.query, command.limit);
+    if command.which.json {
+        for hit in &hits {
+            let row = &rows[hit.index];
+            let told = json!({
+                "name": row.name, "library": row.library, "score": hit.score,
+                "description": row.description,
+            });
+            put(&format!("{told}\n"))?;
+        }
+        return Ok(Outcome::Done);
+    }
+    if hits.is_empty() {
+        complain("no tool has anything to do with that")?;
+        return Ok(Outcome::Done);
+    }
+    let told: Vec<[String; 4]> = hits
+        .iter()
+        .map(|hit| {
+            let row = &rows[hit.index];
+            [
+                row.name.to_string(),
+                row.library.clone().unwrap_or_else(|| "-".to_owned()),
+                format!("{:.2}", hit.score),
+                one_line(&row.description, DESCRIPTION),
+            ]
+        })
+        .collect();
+    say_table(["TOOL", "LIBRARY", "SCORE", "DESCRIPTION"], &told)?;
+    Ok(Outcome::Done)
 }
 
-fn declared(
-    tool: &std::sync::Arc<windlass_spec::ToolSpecification>,
-    library: Option<&ToolLibrary>,
-) -> Row {
+/// The tools that are meant. `None` if the agent file has mistakes, which were reported.
+fn rows(which: &WhichTools, reporter: &Reporter) -> anyhow::Result<Option<Vec<Row>>> {
+    let named = match &which.library {
+        Some(name) => Some(libraries::find(name)?),
+        None => None,
+    };
+    Ok(Some(match (&which.agent_file, &named) {
+        (None, Some(library)) => of_library(library),
+        (None, None) => libraries::shipped()?.iter().flat_map(of_library).collect(),
+        (Some(path), _) => {
+            let Some(file) = read_file(path, reporter)? else {
+                return Ok(None);
+            };
+            let row = |tool: &Arc<_>| declared(tool, named.as_ref());
+            file.tools().iter().map(row).collect()
+        }
+    }))
+}
+
+fn of_library(library: &ToolLibrary) -> Vec<Row> {
+    let own = match library.name() == BUILTIN {
+        true => builtin_specifications(),
+        false => Vec::new(),
+    };
+    let row = |tool: &Tool| Row {
+        name: tool.name().clone(),
+        library: Some(library.name().to_owned()),
+        signature: tool.signature().map(|signature| signature.to_string()),
+        specification: own.iter().find(|own| own.name() == tool.name()).cloned(),
+        description: tool.description().to_owned(),
+        schema: tool.schema().clone(),
+    };
+    library.iter().map(row).collect()
+}
+
+fn declared(tool: &Arc<ToolSpecification>, library: Option<&ToolLibrary>) -> Row {
     let library = library.filter(|library| library.bind_tool(tool, BindingMode::Exact).is_ok());
     Row {
-        name: tool.name().to_string(),
+        name: tool.name().clone(),
         library: library.map(|library| library.name().to_owned()),
         signature: Ok(tool.signature().to_string()),
-        risk: tool.attributes().risk.map(|risk| risk.to_string()),
+        specification: Some(Arc::clone(tool)),
         description: tool.description().to_owned(),
+        schema: tool.schema().clone(),
     }
 }
 
-fn as_json(row: &Row) -> Value {
+fn risk(row: &Row) -> Option<String> {
+    let risk = row.specification.as_ref()?.attributes().risk?;
+    Some(risk.to_string())
+}
+
+fn as_json(row: &Row, past: &Past, configuration: &Configuration) -> Value {
+    let specification = row.specification.as_deref();
+    let settings = configuration.tool(&row.name, specification);
+    let statistics = past.statistics(&row.name);
     json!({
         "name": row.name,
         "library": row.library,
         "signature": row.signature.as_ref().ok(),
         "inexpressible": row.signature.as_ref().err(),
-        "risk": row.risk,
+        "risk": risk(row),
+        "state": past.stage(&row.name, specification, configuration).as_str(),
+        "category": settings.category,
+        "enabled": settings.switched_off.is_none(),
+        "switched_off": settings.switched_off,
+        "permissions": settings.demands,
+        "timeout_seconds": settings.timeout,
+        "rate_limits": settings.rate_limits,
+        "success_count": statistics.map_or(0, |of| of.success_count),
+        "failure_count": statistics.map_or(0, |of| of.failure_count),
         "description": row.description,
     })
-}
-
-/// Columns as wide as they must be; the signature, which may be long, stands last.
-fn say_rows(rows: &[Row]) -> anyhow::Result<()> {
-    let library = |row: &Row| row.library.clone().unwrap_or_else(|| "-".to_owned());
-    let risk = |row: &Row| row.risk.clone().unwrap_or_else(|| "-".to_owned());
-    let width = |cell: &dyn Fn(&Row) -> String| {
-        let widths = rows.iter().map(|row| cell(row).chars().count());
-        widths.max().unwrap_or_default()
-    };
-    let (names, libraries, risks) = (
-        width(&|row| row.name.clone()),
-        width(&library),
-        width(&risk),
-    );
-    for row in rows {
-        let signature = match &row.signature {
-            Ok(signature) => signature.as_str(),
-            Err(_) => "(no signature says it; see `windlass tools describe`)",
-        };
-        say(&format!(
-            "{:<names$}  {:<libraries$}  {:<risks$}  {signature}",
-            row.name,
-            library(row),
-            risk(row)
-        ))?;
-    }
-    Ok(())
 }

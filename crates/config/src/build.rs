@@ -1,0 +1,282 @@
+//! From a checked tree to a configuration. Everything was checked before, so nothing can go wrong
+//! here; what is not there has no value.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use windlass_spec::registry::{
+    CategoryName, Environment, Override, Permission, RateLimits, ToolCategory, ToolConfiguration,
+    Window,
+};
+use windlass_spec::{Confidence, TimeoutSeconds};
+
+use crate::configuration::{Category, Configuration, Inner};
+use crate::rules::known;
+use crate::settings::{
+    AgentSettings, Breaker, Ceilings, Files, Gate, Http, Intent, Intents, Library, Principal,
+    Search, Selection, WithoutConfidence,
+};
+use crate::show;
+use crate::tree::{Node, object};
+
+pub(crate) fn build(tree: Node) -> Configuration {
+    let categories: BTreeMap<CategoryName, Category> = tree
+        .entries(&["categories"])
+        .filter_map(|(name, node)| Some((name.parse().ok()?, category(name, node)?)))
+        .collect();
+    let category_of = categories
+        .iter()
+        .flat_map(|(name, known)| {
+            let tools = known.category.tools().keys();
+            tools.map(|tool| (tool.clone(), name.clone()))
+        })
+        .collect();
+    let inner = Inner {
+        environment: parsed(&tree, &["environment"]).unwrap_or(Environment::DEVELOPMENT),
+        environments: known::environments(&tree),
+        model: text(&tree, &["model"]),
+        base_url: text(&tree, &["base_url"]),
+        libraries: tree
+            .items(&["libraries"])
+            .iter()
+            .filter_map(library)
+            .collect(),
+        policies: tree.at(&["policies"]).and_then(path),
+        data_directory: tree.at(&["data_directory"]).and_then(path),
+        vocabulary: known::vocabulary(&tree),
+        gate: gate(&tree),
+        risk: tree
+            .entries(&["risk"])
+            .filter_map(|(tool, level)| Some((tool.parse().ok()?, level.text()?.parse().ok()?)))
+            .collect(),
+        principals: tree
+            .entries(&["principals"])
+            .map(|(name, node)| (name.to_owned(), principal(node)))
+            .collect(),
+        agents: tree
+            .entries(&["agents"])
+            .filter_map(|(name, node)| Some((name.parse().ok()?, agent(node))))
+            .collect(),
+        known_categories: known::categories(&tree),
+        categories,
+        category_of,
+        ceilings: Ceilings {
+            rate_limits: rate_limits(tree.at(&["ceilings", "rate_limits"])),
+            timeout: timeout(tree.at(&["ceilings", "timeout_seconds"])),
+        },
+        breaker: Breaker {
+            failures: whole(&tree, &["breaker", "failures"]),
+            cooldown: seconds(&tree, &["breaker", "cooldown_seconds"]),
+        },
+        selection: Selection {
+            token_budget: whole(&tree, &["selection", "token_budget"]),
+            always: parsed_all(tree.items(&["selection", "always"])),
+        },
+        intents: intents(&tree),
+        files: Files {
+            roots: tree
+                .items(&["files", "roots"])
+                .iter()
+                .filter_map(path)
+                .collect(),
+            max_bytes: whole(&tree, &["files", "max_bytes"]),
+        },
+        http: Http {
+            hosts: texts(tree.items(&["http", "hosts"])),
+            max_bytes: whole(&tree, &["http", "max_bytes"]),
+            timeout: seconds(&tree, &["http", "timeout_seconds"]),
+            allow_private: boolean(&tree, &["http", "allow_private"]).unwrap_or(false),
+        },
+        search: Search {
+            endpoint: text(&tree, &["search", "endpoint"]),
+            max_results: whole(&tree, &["search", "max_results"]),
+        },
+        automation: text(&tree, &["automation", "endpoint"]),
+        digest: show::digest(&tree),
+        tree,
+    };
+    Configuration {
+        inner: Arc::new(inner),
+    }
+}
+
+fn gate(tree: &Node) -> Gate {
+    let threshold = tree.at(&["gate", "confidence_threshold"]);
+    let asks = text(tree, &["gate", "without_confidence"]).as_deref() == Some("ask");
+    Gate {
+        undo_window: seconds(tree, &["gate", "undo_window_seconds"]),
+        // Were there no threshold, the strictest would hold.
+        confidence_threshold: confidence(threshold).unwrap_or(Confidence::FULL),
+        without_confidence: if asks {
+            WithoutConfidence::Ask
+        } else {
+            WithoutConfidence::Hold
+        },
+    }
+}
+
+fn principal(node: &Node) -> Principal {
+    Principal {
+        permissions: permissions(node),
+        rate_limits: rate_limits(node.get("rate_limits")),
+    }
+}
+
+fn agent(node: &Node) -> AgentSettings {
+    AgentSettings {
+        permissions: node.get("permissions").map(|_| permissions(node)),
+    }
+}
+
+fn category(name: &str, node: &Node) -> Option<Category> {
+    let mut category = ToolCategory::new(name.parse().ok()?);
+    category.enabled = boolean(node, &["enabled"]).unwrap_or(true);
+    category.permissions = permissions(node);
+    category.global_config = node
+        .get("global_config")
+        .and_then(Node::table)
+        .map(object)
+        .unwrap_or_default();
+    for (tool, node) in node.entries(&["tools"]) {
+        category.configure(tool_configuration(tool, node)?);
+    }
+    let overrides = node.entries(&["environment_overrides"]);
+    Some(Category {
+        category,
+        rate_limits: rate_limits(node.get("rate_limits")),
+        demands: node
+            .entries(&["tools"])
+            .filter_map(|(tool, node)| Some((tool.parse().ok()?, permissions(node))))
+            .collect(),
+        overrides: overrides
+            .filter_map(|(name, node)| Some((name.parse().ok()?, boolean(node, &["enabled"])?)))
+            .collect(),
+    })
+}
+
+fn tool_configuration(name: &str, node: &Node) -> Option<ToolConfiguration> {
+    let everywhere = tool_override(node);
+    let overrides = node.entries(&["environment_overrides"]);
+    Some(ToolConfiguration {
+        enabled: everywhere.enabled.unwrap_or(true),
+        parameters: everywhere.parameters.unwrap_or_default(),
+        rate_limits: everywhere.rate_limits.unwrap_or_default(),
+        timeout_seconds: everywhere.timeout_seconds,
+        environment_overrides: overrides
+            .filter_map(|(name, node)| Some((name.parse().ok()?, tool_override(node))))
+            .collect(),
+        ..ToolConfiguration::new(name.parse().ok()?)
+    })
+}
+
+/// What can be set for a tool, everywhere or in one environment.
+fn tool_override(node: &Node) -> Override {
+    Override {
+        enabled: boolean(node, &["enabled"]),
+        parameters: node.get("parameters").and_then(Node::table).map(object),
+        rate_limits: node.get("rate_limits").map(|node| rate_limits(Some(node))),
+        timeout_seconds: timeout(node.get("timeout_seconds")),
+    }
+}
+
+fn intents(tree: &Node) -> Intents {
+    let list = |node: &Node, key| node.get(key).map(|_| node.items(&[key]).to_vec());
+    let intents = tree
+        .entries(&["intents"])
+        .filter(|(_, node)| node.table().is_some());
+    Intents {
+        threshold: confidence(tree.at(&["intents", "threshold"])).unwrap_or(Confidence::HALF),
+        intents: intents
+            .filter_map(|(name, node)| {
+                let intent = Intent {
+                    examples: list(node, "examples").map(|items| texts(&items)),
+                    tools: list(node, "tools").map(|items| parsed_all(&items)),
+                    context: list(node, "context").map(|items| texts(&items)),
+                    fallbacks: list(node, "fallbacks").map(|items| texts(&items)),
+                };
+                Some((name.parse().ok()?, intent))
+            })
+            .collect(),
+    }
+}
+
+/// Rate limits under a node, if it is there.
+pub(crate) fn rate_limits(node: Option<&Node>) -> RateLimits {
+    let mut limits = RateLimits::none();
+    for (window, limit) in node.into_iter().flat_map(|node| node.entries(&[])) {
+        let limit = limit.integer().and_then(|limit| u32::try_from(limit).ok());
+        if let (Ok(window), Some(limit)) =
+            (Window::from_str(window), limit.and_then(NonZeroU32::new))
+        {
+            limits.set(window, limit);
+        }
+    }
+    limits
+}
+
+pub(crate) fn timeout(node: Option<&Node>) -> Option<TimeoutSeconds> {
+    TimeoutSeconds::try_from(node?.integer()?).ok()
+}
+
+fn library(node: &Node) -> Option<Library> {
+    match node.text()? {
+        Library::BUILT_IN => Some(Library::BuiltIn),
+        _ => path(node).map(Library::File),
+    }
+}
+
+/// A path, from the directory of the text it stands in.
+fn path(node: &Node) -> Option<PathBuf> {
+    Some(node.origin.directory().join(node.text()?))
+}
+
+fn permissions(node: &Node) -> BTreeSet<Permission> {
+    parsed_all(node.items(&["permissions"]))
+        .into_iter()
+        .collect()
+}
+
+fn confidence(node: Option<&Node>) -> Option<Confidence> {
+    Confidence::try_from(node?.number()?).ok()
+}
+
+fn boolean(tree: &Node, path: &[&str]) -> Option<bool> {
+    tree.at(path)?.boolean()
+}
+
+fn text(tree: &Node, path: &[&str]) -> Option<String> {
+    tree.at(path)?.text().map(str::to_owned)
+}
+
+fn texts(items: &[Node]) -> Vec<String> {
+    items
+        .iter()
+        .filter_map(Node::text)
+        .map(str::to_owned)
+        .collect()
+}
+
+fn parsed<T: FromStr>(tree: &Node, path: &[&str]) -> Option<T> {
+    tree.at(path)?.text()?.parse().ok()
+}
+
+fn parsed_all<T: FromStr>(items: &[Node]) -> Vec<T> {
+    let texts = items.iter().filter_map(Node::text);
+    texts.filter_map(|text| text.parse().ok()).collect()
+}
+
+/// A whole number that has a built-in value.
+fn whole<T: TryFrom<i64> + Default>(tree: &Node, path: &[&str]) -> T {
+    let number = tree.at(path).and_then(Node::integer);
+    number
+        .and_then(|number| T::try_from(number).ok())
+        .unwrap_or_default()
+}
+
+fn seconds(tree: &Node, path: &[&str]) -> Duration {
+    Duration::from_secs(whole(tree, path))
+}

@@ -1,0 +1,55 @@
+//! Puts one layer over another: tables are merged key by key, everything else is replaced, and of
+//! ceilings the lower one stays.
+
+use serde_json::Value;
+
+use crate::mistake::Mistake;
+use crate::tree::{Content, Node, below, dotted};
+
+/// The table in which the lower value stays.
+const LOWEST: &str = "ceilings";
+
+/// Puts `over` over `under`.
+pub(crate) fn merge(under: &mut Node, over: Node, mistakes: &mut Vec<Mistake>) {
+    Merger { mistakes }.merge(under, over, &[]);
+}
+
+struct Merger<'m> {
+    mistakes: &'m mut Vec<Mistake>,
+}
+
+impl Merger<'_> {
+    fn merge(&mut self, under: &mut Node, over: Node, path: &[&str]) {
+        let Node { content, origin } = over;
+        match (&mut under.content, content) {
+            (Content::Table(old), Content::Table(new)) => {
+                for (key, node) in new {
+                    match old.get_mut(&key) {
+                        Some(old) => self.merge(old, node, &below(path, &key)),
+                        None => {
+                            old.insert(key, node);
+                        }
+                    }
+                }
+                under.origin = origin;
+            }
+            (Content::Scalar(old), Content::Scalar(new)) if path.first() == Some(&LOWEST) => {
+                if is_higher(&new, old) {
+                    let message = format!(
+                        "{new} does not raise the ceiling of {old} that {} sets",
+                        under.origin
+                    );
+                    self.mistakes
+                        .push(Mistake::warning(&origin, dotted(path), message));
+                } else if new != *old {
+                    *under = Node::new(Content::Scalar(new), origin);
+                }
+            }
+            (_, content) => *under = Node::new(content, origin),
+        }
+    }
+}
+
+fn is_higher(new: &Value, old: &Value) -> bool {
+    matches!((new.as_i64(), old.as_i64()), (Some(new), Some(old)) if new > old)
+}

@@ -1,0 +1,122 @@
+//! What is wrong with a configuration, for the person who wrote it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::origin::Origin;
+
+/// One thing that is wrong with a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mistake {
+    /// The file, variable or flag it is in.
+    pub source: String,
+    /// The line, from 1; variables and flags have none.
+    pub line: Option<usize>,
+    /// The column in characters, from 1.
+    pub column: Option<usize>,
+    /// The key it is about, such as `gate.undo_window_seconds`; empty if the text cannot be read.
+    pub key: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// Whether it must be mended.
+    pub severity: Severity,
+    /// Where its text stands among all that are loaded.
+    #[serde(skip)]
+    pub(crate) number: usize,
+}
+
+/// Whether a mistake must be mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// It must be: nothing is loaded.
+    Error,
+    /// It need not be, but is probably not what was meant.
+    Warning,
+}
+
+impl Mistake {
+    pub(crate) fn error(
+        origin: &Origin,
+        key: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            source: origin.name().to_owned(),
+            line: origin.line(),
+            column: origin.column(),
+            key: key.into(),
+            message: message.into(),
+            help: None,
+            severity: Severity::Error,
+            number: origin.text.number,
+        }
+    }
+
+    pub(crate) fn warning(
+        origin: &Origin,
+        key: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(origin, key, message)
+        }
+    }
+
+    pub(crate) fn help(mut self, help: impl Into<Option<String>>) -> Self {
+        self.help = help.into();
+        self
+    }
+
+    /// Whether nothing is loaded because of it.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    /// Puts mistakes in the order of the texts and their lines.
+    pub(crate) fn sort(mistakes: &mut [Self]) {
+        mistakes.sort_by(|a, b| {
+            let place = |mistake: &Self| (mistake.number, mistake.line, mistake.column);
+            place(a).cmp(&place(b)).then_with(|| a.key.cmp(&b.key))
+        });
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)?;
+        if let (Some(line), Some(column)) = (self.line, self.column) {
+            write!(f, ":{line}:{column}")?;
+        }
+        f.write_str(": ")?;
+        if self.severity == Severity::Warning {
+            f.write_str("warning: ")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.message)?;
+        match &self.help {
+            Some(help) => write!(f, "\n  help: {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Mistake {}
+
+/// Words in backticks, for a sentence.
+pub(crate) fn quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
+}
+
+/// "did you mean `x`?", if something may have been meant.
+pub(crate) fn did_you_mean(meant: Option<&str>) -> Option<String> {
+    meant.map(|meant| format!("did you mean `{meant}`?"))
+}

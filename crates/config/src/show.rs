@@ -1,0 +1,113 @@
+//! What holds, key by key, for people to look at, and a digest of it for records.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::configuration::Configuration;
+use crate::origin::Layer;
+use crate::tree::{Content, Node, below, dotted};
+
+/// A key, its value, and where the value comes from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Shown {
+    /// The key with dots in it, such as `gate.undo_window_seconds`.
+    pub key: String,
+    /// Its value; what looks like a secret is hidden.
+    pub value: Value,
+    /// The layer it comes from.
+    pub layer: Layer,
+    /// The file and line, variable or flag it comes from.
+    pub origin: String,
+}
+
+impl Configuration {
+    /// Everything that holds, built-in values included, in the order of the keys.
+    #[must_use]
+    pub fn shown(&self) -> Vec<Shown> {
+        let mut shown = Vec::new();
+        show(&self.inner.tree, &[], &mut shown);
+        shown
+    }
+}
+
+fn show(node: &Node, path: &[&str], shown: &mut Vec<Shown>) {
+    if let Content::Table(table) = &node.content {
+        for (key, node) in table {
+            show(node, &below(path, key), shown);
+        }
+        return;
+    }
+    shown.push(Shown {
+        key: dotted(path),
+        value: without_secrets(node, path),
+        layer: node.origin.layer(),
+        origin: node.origin.to_string(),
+    });
+}
+
+/// Words in the names of keys whose values nobody should see. Secrets do not belong into a
+/// configuration, but some will get there.
+const SECRET_WORDS: [&str; 7] = [
+    "secret",
+    "password",
+    "passwd",
+    "token",
+    "api_key",
+    "apikey",
+    "credential",
+];
+
+const HIDDEN: &str = "[hidden]";
+
+fn without_secrets(node: &Node, path: &[&str]) -> Value {
+    // Only these tables have keys that are not ours.
+    let free = path
+        .iter()
+        .position(|key| matches!(*key, "global_config" | "parameters"));
+    let own = path.len() > 1 && path.first() == Some(&"categories");
+    match free {
+        Some(start) if own => hide(
+            node.value(),
+            path.iter().skip(start + 1).any(|key| is_secret(key)),
+        ),
+        _ => node.value(),
+    }
+}
+
+fn hide(value: Value, secret: bool) -> Value {
+    match value {
+        Value::Array(items) => items.into_iter().map(|item| hide(item, secret)).collect(),
+        Value::Object(entries) => entries
+            .into_iter()
+            .map(|(key, value)| {
+                let secret = secret || is_secret(&key);
+                (key, hide(value, secret))
+            })
+            .collect(),
+        Value::String(_) if secret => Value::from(HIDDEN),
+        other => other,
+    }
+}
+
+fn is_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase().replace('-', "_");
+    SECRET_WORDS.iter().any(|word| key.contains(word))
+}
+
+/// The first half of a digest is plenty to tell two configurations apart.
+const DIGEST_BYTES: usize = 8;
+
+/// A digest of the values of a tree, wherever they come from. Tables are sorted, so the order in
+/// which anything was written does not matter.
+pub(crate) fn digest(tree: &Node) -> String {
+    let hash = Sha256::digest(tree.value().to_string().as_bytes());
+    let mut digest = String::new();
+    for byte in hash.iter().take(DIGEST_BYTES) {
+        // Writing to a string cannot fail.
+        let _ = write!(digest, "{byte:02x}");
+    }
+    digest
+}

@@ -1,0 +1,173 @@
+//! What is written about the configuration agrees with it: the schema, the starter, the guide.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use windlass_config::{key_names, schema, starter};
+use windlass_spec::registry::Window;
+use windlass_spec::{RiskLevel, TimeoutSeconds};
+
+use super::{configured, load_project};
+
+fn crate_file(path: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Set `UPDATE_SCHEMAS=1` to write it anew.
+#[test]
+fn the_committed_schema_is_up_to_date() {
+    let path = crate_file("schemas/windlass.schema.json");
+    let text = format!("{}\n", serde_json::to_string_pretty(&schema()).unwrap());
+    if std::env::var_os("UPDATE_SCHEMAS").is_some_and(|value| value == "1") {
+        fs::write(&path, &text).unwrap();
+    }
+    let committed = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(committed, text, "run with UPDATE_SCHEMAS=1");
+}
+
+#[test]
+fn the_schema_is_one_and_describes_every_key() {
+    let schema = schema();
+    assert!(jsonschema::meta::is_valid(&schema));
+    fn walk(schema: &Value, path: &str) {
+        for (key, value) in schema["properties"].as_object().into_iter().flatten() {
+            let path = format!("{path}.{key}");
+            let about = value["description"].as_str();
+            assert!(about.is_some_and(|about| about.ends_with('.')), "{path}");
+            walk(value, &path);
+        }
+        if schema["additionalProperties"].is_object() {
+            walk(&schema["additionalProperties"], &format!("{path}.*"));
+        }
+    }
+    walk(&schema, "");
+}
+
+/// A file as JSON, as an editor would hold it against the schema.
+fn as_json(text: &str) -> Value {
+    json!(toml::from_str::<toml::Table>(text).unwrap())
+}
+
+#[test]
+fn schema_and_loading_agree() {
+    let schema = jsonschema::validator_for(&schema()).unwrap();
+    for (text, good) in [
+        (starter(), true),
+        ("", true),
+        ("environment = \"qa\"\nenvironments = [\"qa\"]", true),
+        ("[principals.\"*\"]\npermissions = [\"web:read\"]", true),
+        (
+            "[intents]\nthreshold = 0.3\n[intents.fetch]\ntools = [\"get\"]",
+            true,
+        ),
+        (
+            "[http]\nhosts = [\"*.example.org\", \"example.org:80\", \"*\", \"*:81\", \"[::1]\", \"[::1]:81\", \"::1\"]",
+            true,
+        ),
+        (
+            "[categories.web_tools.tools.x.environment_overrides.staging]\ntimeout_seconds = 5",
+            true,
+        ),
+        ("enviroment = \"qa\"", false),
+        ("environment = \"QA\"", false),
+        ("[gate]\nundo_window_seconds = -1", false),
+        ("[gate]\nconfidence_threshold = 2", false),
+        ("[gate]\nwithout_confidence = \"no\"", false),
+        ("[risk]\nx = \"none\"", false),
+        ("[principals.a]\npermissions = [\"A\"]", false),
+        ("[principals.a]\nrate_limits = { per_minute = 0 }", false),
+        ("[principals.a]\nrate_limits = { per_week = 1 }", false),
+        ("[categories.Web]\nenabled = true", false),
+        (
+            "[categories.web_tools.tools.x]\ntimeout_seconds = 301",
+            false,
+        ),
+        (
+            "[categories.web_tools.tools.x.environment_overrides.staging]\nrisk = 5",
+            false,
+        ),
+        ("[intents]\nthreshold = 3", false),
+        ("[http]\nhosts = [\"https://example.org\"]", false),
+        ("[search]\nendpoint = \"example.org\"", false),
+        ("libraries = \"builtin\"", false),
+    ] {
+        assert_eq!(load_project(text).is_ok(), good, "{text}");
+        assert_eq!(schema.is_valid(&as_json(text)), good, "{text}");
+    }
+}
+
+#[test]
+fn the_table_of_keys_knows_the_words_of_the_specification() {
+    let schema = schema();
+    let limits = &schema["properties"]["ceilings"]["properties"]["rate_limits"]["properties"];
+    let windows: Vec<&str> = limits
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(windows, Window::ALL.map(Window::as_str));
+    let levels = &schema["properties"]["risk"]["additionalProperties"]["enum"];
+    assert_eq!(*levels, json!(RiskLevel::ALL.map(RiskLevel::as_str)));
+    let timeout = &schema["properties"]["ceilings"]["properties"]["timeout_seconds"];
+    assert_eq!(timeout["maximum"], json!(TimeoutSeconds::MAX));
+}
+
+#[test]
+fn the_starter_is_without_mistakes() {
+    let configuration = configured(starter());
+    assert_eq!(configuration.files().roots, [Path::new("/project/.")]);
+}
+
+/// What stands in the starter's comments must work as well.
+#[test]
+fn the_starter_works_with_its_comments_taken_out() {
+    let mut text = String::new();
+    for line in starter().lines() {
+        let code = line.strip_prefix("# ").filter(|rest| {
+            let first = rest.split_whitespace().next().unwrap_or_default();
+            rest.starts_with('[')
+                || first.contains('_') && rest.contains(" = ")
+                || rest.contains(" = ") && !rest.contains(". ")
+        });
+        text.push_str(code.unwrap_or(if line.starts_with('#') { "" } else { line }));
+        text.push('\n');
+    }
+    let configuration = configured(&text);
+    assert_eq!(configuration.model(), Some("reflex"));
+    let find = configuration.tool(&"find_customer".parse().unwrap(), None);
+    assert_eq!(find.timeout.get(), 20);
+    assert_eq!(configuration.http().hosts, ["*.example.org"]);
+}
+
+#[test]
+fn the_guide_mentions_every_key() {
+    let guide = fs::read_to_string(crate_file("../../docs/configuration.md")).unwrap();
+    for key in key_names() {
+        // Rate limits are the same wherever they stand, and described once.
+        let key = match key.split_once(".rate_limits.") {
+            Some((_, window)) => window,
+            None => &key,
+        };
+        assert!(
+            guide.contains(&format!("`{key}`")),
+            "{key} is not in the guide"
+        );
+    }
+}
+
+/// The examples of the guide are loaded as they stand.
+#[test]
+fn the_examples_of_the_guide_are_without_mistakes() {
+    let guide = fs::read_to_string(crate_file("../../docs/configuration.md")).unwrap();
+    let blocks: Vec<&str> = guide
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        configured(block);
+    }
+}

@@ -1,0 +1,82 @@
+//! Scores the classifier on labelled texts: `cargo run --release -p windlass-learn --example intent -- FILE`.
+//! Prints the figures, how long learning took, and how long one text takes. Without a file, the intents
+//! that ship are learned.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an example that prints its findings"
+)]
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use windlass_learn::intent::{IntentDefinitions, LabelledTexts};
+
+fn main() -> ExitCode {
+    let result = match std::env::args().nth(1) {
+        Some(path) => score(&path).map_err(|error| format!("{path}: {error}")),
+        None => shipped().map_err(|error| error.to_string()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn score(path: &str) -> Result<(), Box<dyn Error>> {
+    let texts = LabelledTexts::read(&std::fs::read_to_string(path)?)?;
+    let started = Instant::now();
+    let classifier = texts.train()?;
+    let learned = started.elapsed();
+    let mut times = Vec::new();
+    let report = texts.evaluate(|text| {
+        let started = Instant::now();
+        let found = classifier.classify(text);
+        times.push(started.elapsed().as_secs_f64() * 1e6);
+        found
+    });
+    times.sort_by(f64::total_cmp);
+    println!("{report}");
+    println!("out-of-scope examples {}", texts.out_of_scope.len());
+    println!("learned in          {:.3} s", learned.as_secs_f64());
+    println!("classified in p50   {:.0} us", times[times.len() / 2]);
+    println!(
+        "classified in p99   {:.0} us",
+        times[times.len() * 99 / 100]
+    );
+    if let Some(peak) = peak_memory() {
+        println!("peak memory         {peak}");
+    }
+    Ok(())
+}
+
+fn shipped() -> Result<(), Box<dyn Error>> {
+    for turn in ["first", "second", "third"] {
+        let started = Instant::now();
+        let definitions = IntentDefinitions::shipped()?;
+        let read = started.elapsed();
+        let classifier = definitions.train()?;
+        let learned = started.elapsed();
+        let found = classifier.classify("summarize this page for me");
+        println!(
+            "{turn}: read in {:.2} ms, learned in {:.2} ms, classified in {:.0} us: {:?} {:.2}",
+            read.as_secs_f64() * 1e3,
+            (learned - read).as_secs_f64() * 1e3,
+            (started.elapsed() - learned).as_secs_f64() * 1e6,
+            found.intent,
+            found.confidence.get()
+        );
+    }
+    Ok(())
+}
+
+/// The most memory this process has used, where the system tells.
+fn peak_memory() -> Option<String> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}

@@ -1,0 +1,262 @@
+//! Classes by their words: multinomial logistic regression over the features of the examples, each
+//! feature worth the more the rarer it is.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::features::Feature;
+
+/// How many weights there are at most: 64 megabytes of them.
+const MAX_WEIGHTS: usize = 16_000_000;
+
+/// With more examples than this, a feature must occur twice to be known: what occurs once in so many
+/// rarely occurs again.
+const MANY_EXAMPLES: usize = 1_000;
+
+/// The weights of a feature begin at a multiple of this, so that loops over them have no remainder.
+const LANES: usize = 8;
+
+/// A text's known features and their values, of unit length.
+pub(super) type Sparse = Vec<(u32, f32)>;
+
+/// Features are hashes already and need no other.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Same(u64);
+
+impl Hasher for Same {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+type Places = HashMap<u64, u32, BuildHasherDefault<Same>>;
+
+/// The features that occur in the examples.
+#[derive(Debug, Clone)]
+pub(super) struct Vocabulary {
+    places: Places,
+    /// How rare each feature is.
+    rarity: Vec<f32>,
+    /// How many examples each feature is in.
+    counts: Vec<u32>,
+    /// How rare what is not known counts as.
+    unknown: f32,
+    /// How many examples a known feature is at least in.
+    least: u32,
+}
+
+impl Vocabulary {
+    /// The features of the examples.
+    pub(super) fn new(examples: &[Vec<Feature>], classes: usize) -> Self {
+        let mut counts = Places::default();
+        for feature in examples.iter().flatten() {
+            *counts.entry(feature.hash).or_default() += 1;
+        }
+        let least = if examples.len() > MANY_EXAMPLES { 2 } else { 1 };
+        let mut kept: Vec<(u64, u32)> = counts
+            .into_iter()
+            .filter(|&(_, count)| count >= least)
+            .collect();
+        // By the hash too, since the order of a map differs from run to run.
+        kept.sort_unstable_by_key(|&(hash, count)| (std::cmp::Reverse(count), hash));
+        kept.truncate(MAX_WEIGHTS / classes.next_multiple_of(LANES).max(1));
+        let all = examples.len() as f32;
+        let rarity = |count: u32| ((1.0 + all) / (1.0 + count as f32)).ln() + 1.0;
+        Self {
+            rarity: kept.iter().map(|&(_, count)| rarity(count)).collect(),
+            counts: kept.iter().map(|&(_, count)| count).collect(),
+            places: (0..)
+                .zip(&kept)
+                .map(|(at, &(hash, _))| (hash, at))
+                .collect(),
+            unknown: rarity(least),
+            least,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rarity.len()
+    }
+
+    /// The vector of a text, and which share of the text is known.
+    pub(super) fn vector(&self, features: &[Feature]) -> (Sparse, f32) {
+        let mut vector = Sparse::with_capacity(features.len());
+        let (mut known, mut unknown) = (0.0, 0.0);
+        for feature in features {
+            match self.places.get(&feature.hash) {
+                Some(&place) => {
+                    let value = feature.worth * self.rarity[place as usize];
+                    known += value * value;
+                    vector.push((place, value));
+                }
+                None => unknown += (feature.worth * self.unknown).powi(2),
+            }
+        }
+        if known > 0.0 {
+            let scale = known.sqrt().recip();
+            vector.iter_mut().for_each(|(_, value)| *value *= scale);
+        }
+        (vector, share(known, unknown))
+    }
+
+    /// Which share of an example would be known, were it no example itself.
+    pub(super) fn known_without(&self, features: &[Feature]) -> f32 {
+        let (mut known, mut unknown) = (0.0, 0.0);
+        for feature in features {
+            let place = self.places.get(&feature.hash).map(|&place| place as usize);
+            match place.filter(|&place| self.counts[place] > self.least) {
+                Some(place) => known += (feature.worth * self.rarity[place]).powi(2),
+                None => unknown += (feature.worth * self.unknown).powi(2),
+            }
+        }
+        share(known, unknown)
+    }
+}
+
+fn share(known: f32, unknown: f32) -> f32 {
+    if known > 0.0 {
+        known / (known + unknown)
+    } else {
+        0.0
+    }
+}
+
+/// How long and how fast is learned.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Schedule {
+    /// How often every example is looked at.
+    pub(super) epochs: usize,
+    /// How much is learned from the first example; from the last, nothing.
+    pub(super) rate: f32,
+}
+
+impl Schedule {
+    /// The more examples there are, the fewer looks at each are needed.
+    pub(super) fn for_examples(examples: usize) -> Self {
+        Self {
+            epochs: (100_000 / examples.max(1)).clamp(8, 24),
+            rate: 3.0,
+        }
+    }
+}
+
+/// A weight for every feature and class.
+#[derive(Debug, Clone)]
+pub(super) struct Linear {
+    classes: usize,
+    stride: usize,
+    weights: Vec<f32>,
+}
+
+impl Linear {
+    /// Learns from vectors and their classes by gradient descent, one example after the other, in an
+    /// order that looks random and is always the same.
+    pub(super) fn train(
+        vectors: &[Sparse],
+        labels: &[usize],
+        (features, classes): (usize, usize),
+        schedule: Schedule,
+    ) -> Self {
+        let stride = classes.next_multiple_of(LANES);
+        let mut model = Self {
+            classes,
+            stride,
+            weights: vec![0.0; features * stride],
+        };
+        let mut order: Vec<usize> = (0..vectors.len()).collect();
+        let mut random = Random::default();
+        let mut scores = vec![0.0; stride];
+        let steps = (schedule.epochs * vectors.len()) as f32;
+        let mut step = 0.0;
+        for _ in 0..schedule.epochs {
+            random.shuffle(&mut order);
+            for &example in &order {
+                let rate = schedule.rate * (1.0 - step / steps);
+                step += 1.0;
+                model.learn(&vectors[example], labels[example], rate, &mut scores);
+            }
+        }
+        model
+    }
+
+    fn learn(&mut self, vector: &Sparse, label: usize, rate: f32, scores: &mut [f32]) {
+        self.scores_into(vector, scores);
+        softmax(&mut scores[..self.classes]);
+        scores[label] -= 1.0;
+        scores.iter_mut().for_each(|score| *score *= -rate);
+        for &(feature, value) in vector {
+            let begin = feature as usize * self.stride;
+            let weights = &mut self.weights[begin..begin + self.stride];
+            for (weight, change) in weights.iter_mut().zip(&*scores) {
+                *weight += value * change;
+            }
+        }
+    }
+
+    /// The score of every class.
+    pub(super) fn scores(&self, vector: &Sparse) -> Vec<f32> {
+        let mut scores = vec![0.0; self.stride];
+        self.scores_into(vector, &mut scores);
+        scores.truncate(self.classes);
+        scores
+    }
+
+    fn scores_into(&self, vector: &Sparse, scores: &mut [f32]) {
+        scores.fill(0.0);
+        for &(feature, value) in vector {
+            let begin = feature as usize * self.stride;
+            let weights = &self.weights[begin..begin + self.stride];
+            for (score, weight) in scores.iter_mut().zip(weights) {
+                *score += value * weight;
+            }
+        }
+    }
+}
+
+/// Scores as shares of one.
+pub(super) fn softmax(scores: &mut [f32]) {
+    let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut sum = 0.0;
+    for score in scores.iter_mut() {
+        *score = (*score - most).exp();
+        sum += *score;
+    }
+    for score in scores.iter_mut() {
+        *score /= sum;
+    }
+}
+
+/// Numbers that look random and are always the same (xorshift).
+struct Random(u64);
+
+impl Default for Random {
+    fn default() -> Self {
+        Self(0x2545_f491_4f6c_dd1d)
+    }
+}
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % end.max(1) as u64) as usize
+    }
+
+    fn shuffle(&mut self, items: &mut [usize]) {
+        for last in (1..items.len()).rev() {
+            let other = self.below(last + 1);
+            items.swap(last, other);
+        }
+    }
+}

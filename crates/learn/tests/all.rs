@@ -1,0 +1,10 @@
+//! What is learned, as its users see it.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+
+mod suite {
+    mod classify;
+    mod evaluate;
+    mod properties;
+    mod shipped;
+    mod understand;
+}

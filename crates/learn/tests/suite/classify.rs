@@ -1,0 +1,142 @@
+//! Classes learned from examples.
+
+use windlass_learn::intent::{Class, IntentClassifier, TrainError};
+
+pub(crate) fn class(name: &str, examples: &[&str]) -> Class {
+    Class {
+        name: name.to_owned(),
+        examples: examples.iter().map(|text| (*text).to_owned()).collect(),
+    }
+}
+
+/// Three classes with six examples each.
+pub(crate) fn kitchen() -> Vec<Class> {
+    vec![
+        class(
+            "timer",
+            &[
+                "set a timer for ten minutes",
+                "wake me in half an hour",
+                "start a countdown of 90 seconds",
+                "remind me when five minutes are over",
+                "timer for the eggs please",
+                "how much time is left on the timer",
+            ],
+        ),
+        class(
+            "recipe",
+            &[
+                "how do I make pancakes",
+                "give me a recipe for tomato soup",
+                "what can I cook with rice and beans",
+                "find a dish with chicken",
+                "what are the ingredients of a carbonara",
+                "show me how to bake bread",
+            ],
+        ),
+        class(
+            "shopping",
+            &[
+                "put milk on the shopping list",
+                "we are out of butter, add it to the list",
+                "what do I need to buy",
+                "remove eggs from the shopping list",
+                "add two onions to my groceries",
+                "read me the grocery list",
+            ],
+        ),
+    ]
+}
+
+#[test]
+fn a_class_is_known_by_few_examples() {
+    let classifier = IntentClassifier::train(&kitchen()).unwrap();
+    for (text, name) in [
+        ("set the timer to twenty minutes", "timer"),
+        ("start a timer of 15 minutes", "timer"),
+        ("a recipe for potato soup, please", "recipe"),
+        ("how do I cook lentils with rice", "recipe"),
+        ("put flour and sugar on the shopping list", "shopping"),
+        ("add bananas to the grocery list", "shopping"),
+    ] {
+        let found = classifier.classify(text);
+        assert_eq!(found.intent, Some(name), "{text}: {found:?}");
+        assert_eq!(found.ranking[0].name, name);
+        assert_eq!(found.ranking.len(), 3);
+    }
+}
+
+#[test]
+fn what_belongs_to_no_class_is_out_of_scope() {
+    let classifier = IntentClassifier::train(&kitchen()).unwrap();
+    for text in [
+        "who won the election in Peru",
+        "translate good morning to Finnish",
+        "the quarterly tax return is overdue",
+        "xqzt wvvk",
+        "!?",
+        "",
+    ] {
+        let found = classifier.classify(text);
+        assert_eq!(found.intent, None, "{text}: {found:?}");
+        assert!(found.in_scope.get() < 0.5);
+    }
+}
+
+#[test]
+fn an_example_is_surer_than_a_stranger() {
+    let classifier = IntentClassifier::train(&kitchen()).unwrap();
+    let own = classifier.classify("put milk on the shopping list");
+    let near = classifier.classify("is there a list of songs about milk");
+    assert!(own.confidence > near.confidence);
+    assert!(own.in_scope > near.in_scope);
+    assert!(own.confidence <= own.in_scope);
+}
+
+#[test]
+fn the_same_examples_give_the_same_classifier() {
+    let one = IntentClassifier::train(&kitchen()).unwrap();
+    let other = IntentClassifier::train(&kitchen()).unwrap();
+    for text in ["set a timer", "what is for dinner", "the moon"] {
+        assert_eq!(one.classify(text), other.classify(text));
+    }
+}
+
+#[test]
+fn one_class_alone_still_refuses_strangers() {
+    let classifier = IntentClassifier::train(&kitchen()[..1]).unwrap();
+    assert_eq!(
+        classifier.classify("set a timer for five minutes").intent,
+        Some("timer")
+    );
+    assert_eq!(classifier.classify("capital city of Mongolia").intent, None);
+}
+
+#[test]
+fn classes_that_cannot_be_learned_are_refused_by_name() {
+    let refusal = |classes: &[Class]| IntentClassifier::train(classes).unwrap_err();
+    assert_eq!(refusal(&[]), TrainError::NoClasses);
+    assert_eq!(
+        refusal(&[class("a", &["x"]), class(" ", &["y"])]),
+        TrainError::NoName(2)
+    );
+    assert_eq!(
+        refusal(&[class("a", &["x"]), class("a", &["y"])]),
+        TrainError::TwiceDefined("a".to_owned())
+    );
+    assert_eq!(
+        refusal(&[class("a", &["x"]), class("b", &["...", ""])]).to_string(),
+        "the class `b` has no example with a word in it"
+    );
+}
+
+#[test]
+fn one_example_a_class_is_enough_to_try() {
+    let classes = [
+        class("hello", &["good morning"]),
+        class("bye", &["see you later"]),
+    ];
+    let classifier = IntentClassifier::train(&classes).unwrap();
+    assert_eq!(classifier.classify("good morning").ranking[0].name, "hello");
+    assert_eq!(classifier.classify("see you").ranking[0].name, "bye");
+}

@@ -1,0 +1,117 @@
+//! From a text to what its writer wants.
+
+use serde_json::json;
+use windlass_learn::intent::{IntentDefinitions, understand};
+use windlass_reflex::{ToolIndex, ToolView};
+use windlass_spec::{NonEmptyText, Signature, ToolName, ToolSpecification, UserIntent};
+
+fn tool(name: &str, description: &str, signature: &str) -> ToolSpecification {
+    ToolSpecification::new(
+        ToolName::new(name).unwrap(),
+        NonEmptyText::new(description).unwrap(),
+        Signature::parse(signature).unwrap(),
+    )
+}
+
+fn tools() -> Vec<ToolSpecification> {
+    vec![
+        tool(
+            "http_get",
+            "Fetch a page from the web by its URL",
+            "(url: Text) --> Text",
+        ),
+        tool(
+            "read_file",
+            "Read the contents of a file",
+            "(path: Text, limit: Int?) --> Text",
+        ),
+        tool(
+            "get_weather",
+            "Get the current weather of a city",
+            "(city: Text, metric: Bool) --> Text",
+        ),
+        tool(
+            "send_email",
+            "Send an email to a recipient",
+            "(recipient: Text, body: Text) --> Text",
+        ),
+    ]
+}
+
+fn understood_with(text: &str, tools: &[ToolSpecification]) -> Option<UserIntent> {
+    let definitions = IntentDefinitions::shipped().unwrap();
+    let classifier = definitions.train().unwrap();
+    let index = ToolIndex::build(tools.iter().map(ToolView::from));
+    understand(text, &classifier, &definitions, tools, &index)
+}
+
+fn understood(text: &str) -> UserIntent {
+    understood_with(text, &tools()).unwrap_or_else(|| panic!("{text} was not understood"))
+}
+
+fn names(intent: &UserIntent) -> Vec<&str> {
+    intent
+        .suggested_tools()
+        .iter()
+        .map(ToolName::as_str)
+        .collect()
+}
+
+#[test]
+fn type_confidence_context_and_fallbacks_come_from_the_class() {
+    let intent = understood("fetch the page at https://example.org/news");
+    assert_eq!(intent.intent_type(), "fetch");
+    assert!(intent.confidence().get() > 0.7, "{intent:?}");
+    let definitions = IntentDefinitions::shipped().unwrap();
+    let fetch = definitions.get("fetch").unwrap();
+    assert_eq!(intent.context_requirements(), fetch.context);
+    assert_eq!(intent.fallback_options(), fetch.fallbacks);
+}
+
+#[test]
+fn suggested_tools_are_those_of_the_class_that_exist() {
+    let intent = understood("fetch the page at https://example.org/news");
+    let names = names(&intent);
+    assert_eq!(names[0], "http_get");
+    assert!(names.contains(&"read_file"), "{names:?}");
+    // Declared for the class, but there is none.
+    assert!(!names.contains(&"web_search"));
+}
+
+#[test]
+fn a_tool_that_fits_the_text_is_suggested_before_the_tools_of_the_class() {
+    let intent = understood("get the current weather in the city of Oslo");
+    assert_eq!(names(&intent)[0], "get_weather", "{intent:?}");
+}
+
+#[test]
+fn parameters_are_what_is_plainly_in_the_text() {
+    let intent = understood("fetch the page at https://example.org/news");
+    assert_eq!(
+        json!(intent.parameters()),
+        json!({ "url": "https://example.org/news" })
+    );
+    let intent = understood("get the current weather in the city of Oslo");
+    // Nobody said whether in metric units.
+    assert_eq!(json!(intent.parameters()), json!({ "city": "Oslo" }));
+}
+
+#[test]
+fn a_required_parameter_that_is_not_said_is_a_requirement() {
+    let intent = understood("get the current weather in the city of Oslo");
+    let last = intent.context_requirements().last().unwrap();
+    assert_eq!(last.as_str(), "`metric` for the tool `get_weather`");
+}
+
+#[test]
+fn what_is_out_of_scope_is_not_understood() {
+    assert_eq!(understood_with("my cat likes tuna", &tools()), None);
+    assert_eq!(understood_with("", &tools()), None);
+}
+
+#[test]
+fn without_tools_the_rest_is_still_understood() {
+    let intent = understood_with("summarize this document for me", &[]).unwrap();
+    assert_eq!(intent.intent_type(), "summarize");
+    assert!(intent.suggested_tools().is_empty() && intent.parameters().is_empty());
+}

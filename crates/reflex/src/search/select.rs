@@ -1,0 +1,68 @@
+//! Which tools a model is shown if it cannot be shown all of them.
+
+use super::{ToolIndex, better, json_length};
+use crate::ToolView;
+
+/// The tools of an index, parted into those to offer and those to leave out, by position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// The tools to offer: all in the order they were given, or the wanted ones and then the best.
+    pub offered: Vec<usize>,
+    /// The tools that are left out, best first.
+    pub left_out: Vec<usize>,
+    /// What showing the offered ones costs, by estimate.
+    pub tokens: usize,
+}
+
+/// How many tokens a tool costs a model that is shown it. An estimate on the safe side: two tokens
+/// for every seven characters of name, description and JSON Schema, which is more than prose takes
+/// and about what JSON takes, and eight for what a provider writes around a tool.
+#[must_use]
+pub fn estimated_tokens(tool: &ToolView<'_>) -> usize {
+    let written = [tool.name, tool.description].map(|text| text.chars().count());
+    let characters = written.iter().sum::<usize>() + json_length(tool.input_schema);
+    (characters * 2).div_ceil(7) + 8
+}
+
+impl ToolIndex {
+    /// The tools to show for `query` within `token_budget`. If all fit, all are offered, in the order
+    /// they were given. If not, the tools named in `always` come first, in that order, then the others,
+    /// the best first, as far as the budget goes; one that does not fit is passed over, and a smaller
+    /// one after it may still be offered.
+    #[must_use]
+    pub fn select(&self, query: &str, token_budget: usize, always: &[&str]) -> Selection {
+        let all: usize = self.tools.iter().map(|tool| tool.tokens).sum();
+        if all <= token_budget {
+            return Selection {
+                offered: (0..self.len()).collect(),
+                left_out: Vec::new(),
+                tokens: all,
+            };
+        }
+        let mut hits = self.scored(query);
+        hits.sort_unstable_by(better);
+        let wanted = always.iter().flat_map(|name| {
+            let named = self.tools.iter().enumerate();
+            named.filter_map(move |(index, tool)| (tool.name == *name).then_some(index))
+        });
+        let mut seen = vec![false; self.len()];
+        let mut selection = Selection {
+            offered: Vec::new(),
+            left_out: Vec::new(),
+            tokens: 0,
+        };
+        for index in wanted.chain(hits.iter().map(|hit| hit.index)) {
+            if std::mem::replace(&mut seen[index], true) {
+                continue;
+            }
+            let tokens = self.tools[index].tokens;
+            if selection.tokens + tokens <= token_budget {
+                selection.tokens += tokens;
+                selection.offered.push(index);
+            } else {
+                selection.left_out.push(index);
+            }
+        }
+        selection
+    }
+}

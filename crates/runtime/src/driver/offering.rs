@@ -1,0 +1,77 @@
+//! Shows a model the tools it should see, and lets it look for the others.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_core::gate::Permit;
+use windlass_core::run::{CallEnd, Event, found};
+use windlass_spec::RawUserIntent;
+use windlass_store::Durability;
+
+use super::{Drive, DriveError};
+use crate::intake::{Offered, find};
+
+/// How many tools are found if nothing is said.
+const USUAL: u64 = 5;
+
+/// How many are found at most.
+const MOST: u64 = 20;
+
+impl Drive<'_> {
+    /// Sees to it that the model is shown what it should see now. Whether that is something else than
+    /// before.
+    pub(super) async fn offer(&mut self) -> Result<bool, DriveError> {
+        self.take_rules()?;
+        let found = self.run.found_tools().len();
+        let is_known = self
+            .offered
+            .as_ref()
+            .is_some_and(|(rules, known)| Arc::ptr_eq(rules, &self.rules) && *known == found);
+        if is_known {
+            return Ok(false);
+        }
+        self.offered = Some((Arc::clone(&self.rules), found));
+        let intake = self.driver.crew.intake();
+        // Once, and where a person set the task: an agent that hands over work has understood it.
+        let is_new = self.run.offer().is_none() && self.run.turns().is_empty();
+        let intents = intake.intents.as_ref();
+        let intents = intents.filter(|_| is_new && self.run.parent().is_none());
+        let new_intent = intents.and_then(|intents| intents.of_task(&self.run));
+        let new_intent = new_intent.map(RawUserIntent::from);
+        let intent = new_intent.as_ref();
+        let known = self.run.offer().and_then(|offer| offer.intent.as_ref());
+        let suggested = intent.or(known).map(|intent| intent.suggested_tools.iter());
+        let suggested: Vec<&str> = suggested
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        let offered = Offered::of(&self.run, &self.rules, &intake, &suggested);
+        if offered.is_shown(&self.run) && new_intent.is_none() {
+            return Ok(false);
+        }
+        let event = Event::Offered {
+            intent: new_intent.map(Box::new),
+            tools: offered.tools,
+            left_out: offered.left_out,
+            at: self.driver.durable.now(),
+        };
+        self.happen(event, Durability::Relaxed).await?;
+        Ok(true)
+    }
+
+    /// What comes of looking for tools.
+    pub(super) fn find_tools(&self, permit: &Permit) -> CallEnd {
+        let arguments = permit.arguments();
+        let query = arguments.get("query").and_then(Value::as_str);
+        let limit = arguments.get("limit").and_then(Value::as_u64);
+        let limit = limit.unwrap_or(USUAL).clamp(1, MOST);
+        let tools = find(
+            &self.run,
+            &self.rules,
+            query.unwrap_or_default(),
+            usize::try_from(limit).unwrap_or(usize::MAX),
+        );
+        CallEnd::Success(found(&tools))
+    }
+}

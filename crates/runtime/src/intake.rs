@@ -1,0 +1,178 @@
+//! Intake: what is found out about a task before a model is asked. What it wants, as far as its words
+//! tell, and which tools the model is shown, if there are too many to show all of them.
+
+use std::sync::{Arc, OnceLock};
+
+use windlass_config::Configuration;
+use windlass_core::gate::Rules;
+use windlass_core::run::{LeftOut, LeftOutBecause, Run};
+use windlass_learn::intent::{IntentClassifier, IntentDefinitions, understand};
+use windlass_reflex::{ToolIndex, ToolView, estimated_tokens};
+use windlass_spec::{Confidence, NonEmptyText, ToolName, ToolSpecification, UserIntent};
+
+/// What an operator lays down about intake.
+#[derive(Debug, Clone)]
+pub(crate) struct Intake {
+    /// How many tokens the tools that a model is shown may take.
+    pub(crate) token_budget: usize,
+    /// Those that are always shown.
+    pub(crate) always: Vec<ToolName>,
+    /// What tasks may want; nothing is found out about it without.
+    pub(crate) intents: Option<Arc<Intents>>,
+}
+
+impl Default for Intake {
+    /// Everything is shown.
+    fn default() -> Self {
+        Self {
+            token_budget: usize::MAX,
+            always: Vec::new(),
+            intents: None,
+        }
+    }
+}
+
+/// What tasks may want.
+#[derive(Debug)]
+pub(crate) struct Intents {
+    definitions: IntentDefinitions,
+    /// What is less sure than this is not believed.
+    threshold: Confidence,
+    /// Made when it is first needed; nothing if there is too little to learn from.
+    classifier: OnceLock<Option<IntentClassifier>>,
+}
+
+impl Intents {
+    /// What ships, with what a configuration says instead or besides.
+    pub(crate) fn of(configuration: &Configuration) -> Option<Self> {
+        let mut definitions = IntentDefinitions::shipped().ok()?;
+        for (name, said) in &configuration.intents().intents {
+            let mut definition = definitions.get(name.as_str()).cloned().unwrap_or_default();
+            let texts = |texts: &[String]| -> Vec<NonEmptyText> {
+                let texts = texts.iter().map(String::as_str);
+                texts
+                    .filter_map(|text| NonEmptyText::new(text).ok())
+                    .collect()
+            };
+            if let Some(examples) = &said.examples {
+                definition.examples = texts(examples);
+            }
+            if let Some(tools) = &said.tools {
+                definition.tools.clone_from(tools);
+            }
+            if let Some(context) = &said.context {
+                definition.context = texts(context);
+            }
+            if let Some(fallbacks) = &said.fallbacks {
+                definition.fallbacks = texts(fallbacks);
+            }
+            definitions.insert(name.as_str(), definition);
+        }
+        Some(Self {
+            definitions,
+            threshold: configuration.intents().threshold,
+            classifier: OnceLock::new(),
+        })
+    }
+
+    /// What the task of a run wants, as far as its words tell.
+    pub(crate) fn of_task(&self, run: &Run) -> Option<UserIntent> {
+        let classifier = self
+            .classifier
+            .get_or_init(|| IntentClassifier::train(&self.definitions.classes()).ok());
+        let tools: Vec<&ToolSpecification> = run.allowed_tools().map(|tool| &**tool).collect();
+        let index = index(tools.iter().copied());
+        let task = &run.task().description;
+        let classifier = classifier.as_ref()?;
+        let understood = understand(task, classifier, &self.definitions, tools, &index)?;
+        (understood.confidence() >= self.threshold).then_some(understood)
+    }
+}
+
+/// What a model is to be shown, and what not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Offered {
+    pub(crate) tools: Vec<ToolName>,
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+impl Offered {
+    /// What the model of a run is to be shown under these rules; `intent` are the tools that suit what
+    /// the task wants.
+    pub(crate) fn of(run: &Run, rules: &Rules, intake: &Intake, intent: &[&str]) -> Self {
+        let mut left_out = Vec::new();
+        let mut usable = Vec::new();
+        for tool in run.allowed_tools() {
+            let because = match tool.attributes().deprecated {
+                _ if rules.switched_off(tool.name().as_str()).is_some() => {
+                    Some(LeftOutBecause::SwitchedOff)
+                }
+                Some(_) => Some(LeftOutBecause::Deprecated),
+                None => None,
+            };
+            match because {
+                Some(because) => left_out.push(LeftOut {
+                    tool: tool.name().clone(),
+                    because,
+                }),
+                None => usable.push(&**tool),
+            }
+        }
+        // Searching is for where it is needed; in small crews nothing is indexed at all.
+        let tokens = |tool: &&ToolSpecification| estimated_tokens(&ToolView::from(*tool));
+        if usable.iter().map(tokens).sum::<usize>() <= intake.token_budget {
+            let tools = usable.iter().map(|tool| tool.name().clone()).collect();
+            return Self { tools, left_out };
+        }
+        // What was looked for and found stays, the latest first; what the intent suggests comes after
+        // what the operator always wants.
+        let found = run.found_tools();
+        let found = found.iter().rev().map(ToolName::as_str);
+        let always = intake.always.iter().map(ToolName::as_str);
+        let suggested = intent.iter().copied();
+        let always: Vec<&str> = found.chain(always).chain(suggested).collect();
+        let index = index(usable.iter().copied());
+        let selected = index.select(&run.task().description, intake.token_budget, &always);
+        let name = |index: &usize| usable[*index].name().clone();
+        left_out.extend(selected.left_out.iter().map(|index| LeftOut {
+            tool: name(index),
+            because: LeftOutBecause::Budget,
+        }));
+        Self {
+            tools: selected.offered.iter().map(name).collect(),
+            left_out,
+        }
+    }
+
+    /// Whether this is what the model of a run is shown anyway.
+    pub(crate) fn is_shown(&self, run: &Run) -> bool {
+        match run.offer() {
+            Some(offer) => offer.tools == self.tools && offer.left_out == self.left_out,
+            None => self.left_out.is_empty(),
+        }
+    }
+}
+
+/// The tools of a run that fit a query best, of those that can be called.
+pub(crate) fn find<'r>(
+    run: &'r Run,
+    rules: &Rules,
+    query: &str,
+    limit: usize,
+) -> Vec<&'r ToolSpecification> {
+    let is_usable = |tool: &&ToolSpecification| {
+        rules.switched_off(tool.name().as_str()).is_none() && tool.attributes().deprecated.is_none()
+    };
+    let usable: Vec<&ToolSpecification> = run
+        .allowed_tools()
+        .map(|tool| &**tool)
+        .filter(is_usable)
+        .collect();
+    let index = index(usable.iter().copied());
+    let hits = index.search(query, limit);
+    hits.iter().map(|hit| usable[hit.index]).collect()
+}
+
+fn index<'t>(tools: impl Iterator<Item = &'t ToolSpecification>) -> ToolIndex {
+    ToolIndex::build(tools.map(ToolView::from))
+}

@@ -1,0 +1,181 @@
+//! The registry: what an operator's configuration comes to for a crew. Files are read here and
+//! watched; what they mean is decided in `windlass-config`, what follows for a call in the gate.
+
+mod files;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use windlass_config::{Configuration, Mistake, WithoutConfidence};
+use windlass_core::gate::{Entitlement, Governance, ToolRule};
+use windlass_core::limits::Breaker;
+use windlass_policy::{DEFAULT_POLICIES, FloorSettings, Unstated};
+use windlass_spec::{Agent, ToolName, ToolSpecification};
+
+use crate::intake::{Intake, Intents};
+
+pub use files::{ConfigurationFiles, PROJECT_FILE, Read};
+pub use watch::{LibraryOf, OnReload, Reload, Watching, watch};
+
+/// A configuration, with the policies it names.
+#[derive(Debug, Clone)]
+pub struct Configured {
+    /// What holds.
+    pub configuration: Configuration,
+    /// What is probably not meant that way.
+    pub warnings: Vec<Mistake>,
+    /// The text of the policies.
+    pub policies: String,
+    /// Where that text comes from; nothing if it is the built-in one.
+    pub policy_file: Option<PathBuf>,
+}
+
+impl Default for Configured {
+    fn default() -> Self {
+        Self {
+            configuration: Configuration::default(),
+            warnings: Vec::new(),
+            policies: DEFAULT_POLICIES.to_owned(),
+            policy_file: None,
+        }
+    }
+}
+
+/// Why there is no configuration.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ConfigurationError {
+    /// A file cannot be read.
+    #[error("the {what} `{path}` cannot be read: {why}")]
+    Unreadable {
+        /// What it should be.
+        what: &'static str,
+        /// Which.
+        path: String,
+        /// Why.
+        why: String,
+    },
+    /// There are mistakes in it.
+    #[error("{}", told(.0))]
+    Mistakes(Vec<Mistake>),
+}
+
+fn told(mistakes: &[Mistake]) -> String {
+    let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    let count = mistakes.iter().filter(|mistake| mistake.is_error()).count();
+    let many = match count {
+        1 => "is a mistake".to_owned(),
+        count => format!("are {count} mistakes"),
+    };
+    format!("there {many} in the configuration\n{}", told.join("\n"))
+}
+
+impl Configured {
+    /// What the configuration lays down for the calls of agents.
+    #[must_use]
+    pub fn governance<'a>(&self, agents: impl IntoIterator<Item = &'a Agent>) -> Governance {
+        let configuration = &self.configuration;
+        let mut governance = Governance {
+            policies: self.policies.clone(),
+            environment: configuration.environment().to_string(),
+            undo_window: configuration.gate().undo_window,
+            floor: floor(configuration),
+            overrides: configuration
+                .risk()
+                .iter()
+                .map(|(tool, risk)| (tool.to_string(), *risk))
+                .collect(),
+            principals: configuration
+                .principals()
+                .iter()
+                .map(|(name, held)| {
+                    let entitlement = Entitlement {
+                        permissions: held.permissions.clone(),
+                        limits: held.rate_limits.clone(),
+                    };
+                    (name.clone(), entitlement)
+                })
+                .collect(),
+            agents: configuration
+                .agents()
+                .iter()
+                .filter_map(|(name, agent)| Some((name.to_string(), agent.permissions.clone()?)))
+                .collect(),
+            breaker: Breaker {
+                failures: NonZeroU32::new(configuration.breaker().failures)
+                    .unwrap_or(NonZeroU32::MIN),
+                cooldown: configuration.breaker().cooldown,
+            },
+            configuration: Some(configuration.digest().to_owned()),
+            ..Governance::default()
+        };
+        for (name, tool) in callable(agents) {
+            let settings = configuration.tool(&name, tool);
+            if let Some(category) = &settings.category {
+                let limits = settings.category_rate_limits.clone();
+                governance.category_limits.insert(category.clone(), limits);
+            }
+            let rule = ToolRule {
+                category: settings.category,
+                switched_off: settings.switched_off,
+                demands: settings.demands,
+                limits: settings.rate_limits,
+                timeout: Some(settings.timeout),
+                parameters: settings.parameters,
+            };
+            governance.tools.insert(name.to_string(), rule);
+        }
+        governance
+    }
+
+    /// What the configuration lays down about what models are shown.
+    pub(crate) fn intake(&self) -> Intake {
+        let selection = self.configuration.selection();
+        Intake {
+            token_budget: usize::try_from(selection.token_budget).unwrap_or(usize::MAX),
+            always: selection.always.clone(),
+            intents: Intents::of(&self.configuration).map(Arc::new),
+        }
+    }
+
+    /// Whether the configuration fits the tools of agents: everything that does not.
+    #[must_use]
+    pub fn check<'a>(&self, agents: impl IntoIterator<Item = &'a Agent>) -> Vec<Mistake> {
+        let mut seen = BTreeSet::new();
+        let tools: Vec<ToolSpecification> = agents
+            .into_iter()
+            .flat_map(Agent::tools)
+            .filter(|tool| seen.insert(tool.name().clone()))
+            .map(|tool| (**tool).clone())
+            .collect();
+        self.configuration.check_tools(&tools)
+    }
+}
+
+/// Everything that calls of the agents may name: their tools, and the agents themselves.
+fn callable<'a>(
+    agents: impl IntoIterator<Item = &'a Agent>,
+) -> BTreeMap<ToolName, Option<&'a ToolSpecification>> {
+    let mut callable = BTreeMap::new();
+    for agent in agents {
+        for tool in agent.tools() {
+            callable.insert(tool.name().clone(), Some(&**tool));
+        }
+        if let Ok(name) = ToolName::new(agent.name().as_str()) {
+            callable.entry(name).or_insert(None);
+        }
+    }
+    callable
+}
+
+fn floor(configuration: &Configuration) -> FloorSettings {
+    FloorSettings {
+        confidence_threshold: configuration.gate().confidence_threshold,
+        unstated_confidence: match configuration.gate().without_confidence {
+            WithoutConfidence::Hold => Unstated::Hold,
+            WithoutConfidence::Ask => Unstated::Ask,
+        },
+    }
+}

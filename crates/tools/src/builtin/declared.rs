@@ -1,0 +1,244 @@
+//! What the built-in tools are: name, description, signature, and what is declared about their use.
+//! One table, from which both the tools and their specifications are made, so that they never differ.
+
+use windlass_spec::{
+    NonEmptyText, RiskLevel, Signature, TimeoutSeconds, ToolAttributes, ToolName, ToolSpecification,
+};
+
+use crate::builder::ToolBuilder;
+use crate::tool::Tool;
+
+/// A setting without which a tool does nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needs {
+    /// The key of the configuration.
+    pub(super) key: &'static str,
+    /// What to write there.
+    pub(super) help: &'static str,
+}
+
+/// One built-in tool. None returns a bare text or a bare object of somebody else's making: such a result
+/// could be written so that it is taken for an envelope, and a file must not ask people for leave.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Declared {
+    pub(super) name: &'static str,
+    pub(super) description: &'static str,
+    pub(super) signature: &'static str,
+    pub(super) category: &'static str,
+    pub(super) risk: RiskLevel,
+    pub(super) idempotent: bool,
+    pub(super) open_world: bool,
+    pub(super) sensitive: bool,
+    pub(super) timeout_seconds: i64,
+    pub(super) needs: Option<Needs>,
+}
+
+const FILES: &str = "file_tools";
+const WEB: &str = "web_tools";
+const SYSTEM: &str = "system_tools";
+
+const ROOTS: Option<Needs> = Some(Needs {
+    key: "[files] roots",
+    help: "list the directories it may use, such as `roots = [\"notes\"]`",
+});
+const HOSTS: Option<Needs> = Some(Needs {
+    key: "[http] hosts",
+    help: "list the hosts it may ask, such as `hosts = [\"*.example.org\"]`, or `\"*\"` for all public ones",
+});
+const SEARCH: Option<Needs> = Some(Needs {
+    key: "[search] endpoint",
+    help: "give the address of a SearxNG server that answers in JSON, such as `endpoint = \"http://localhost:8080/search\"`",
+});
+const AUTOMATION: Option<Needs> = Some(Needs {
+    key: "[automation] endpoint",
+    help: "give the address of a service that drives a browser, or bind an MCP tool of this name",
+});
+
+/// Reads and changes nothing; most tools differ from it in little.
+const READS: Declared = Declared {
+    name: "",
+    description: "",
+    signature: "",
+    category: SYSTEM,
+    risk: RiskLevel::Reversible,
+    idempotent: true,
+    open_world: false,
+    sensitive: false,
+    timeout_seconds: 10,
+    needs: None,
+};
+
+pub(super) const GET_CURRENT_TIME: Declared = Declared {
+    name: "get_current_time",
+    description: "Tells the current date and time of day in a time zone",
+    signature: "(timezone: Text = \"UTC\" \"An IANA time zone such as Europe/Berlin, or its city\") \
+                --> IO {time: Text, timezone: Text, weekday: Text}",
+    ..READS
+};
+
+pub(super) const READ_FILE: Declared = Declared {
+    name: "read_file",
+    description: "Reads a text file and returns its content",
+    signature: "(path: Text \"The path of the file, for example notes/plan.txt\") \
+                --> IO {path: Text, text: Text}",
+    category: FILES,
+    sensitive: true,
+    timeout_seconds: 30,
+    needs: ROOTS,
+    ..READS
+};
+
+pub(super) const WRITE_FILE: Declared = Declared {
+    name: "write_file",
+    description: "Writes text into a file, whole or not at all; a file that exists is only replaced in mode overwrite",
+    signature: "(path: Text \"The path of the file, for example notes/plan.txt\", \
+                content: Text \"The whole new content of the file\", \
+                mode: \"create\" | \"overwrite\" = \"create\" \"Whether a file that exists may be replaced\") \
+                --> IO {path: Text, bytes: Int, replaced: Bool}",
+    category: FILES,
+    risk: RiskLevel::ReversibleWithDelay,
+    timeout_seconds: 30,
+    needs: ROOTS,
+    ..READS
+};
+
+pub(super) const LIST_DIRECTORY: Declared = Declared {
+    name: "list_directory",
+    description: "Lists the files and folders in a directory",
+    signature: "(path: Text = \".\" \"The path of the directory, for example notes\") \
+                --> IO [{name: Text, kind: \"file\" | \"directory\" | \"link\" | \"other\", bytes: Maybe Int}]",
+    category: FILES,
+    timeout_seconds: 30,
+    needs: ROOTS,
+    ..READS
+};
+
+pub(super) const DELETE_FILE: Declared = Declared {
+    name: "delete_file",
+    description: "Deletes a file for good; it cannot be brought back",
+    signature: "(path: Text \"The path of the file, for example notes/plan.txt\") \
+                --> IO {path: Text, bytes: Int}",
+    category: FILES,
+    risk: RiskLevel::Irreversible,
+    idempotent: false,
+    timeout_seconds: 30,
+    needs: ROOTS,
+    ..READS
+};
+
+pub(super) const HTTP_GET: Declared = Declared {
+    name: "http_get",
+    description: "Makes an HTTP GET request to a URL and returns the text that the server sends, as it is",
+    signature: "(url: Text \"The URL, beginning with https:// or http://\") \
+                --> IO {url: Text, content_type: Text, text: Text}",
+    category: WEB,
+    open_world: true,
+    timeout_seconds: 60,
+    needs: HOSTS,
+    ..READS
+};
+
+pub(super) const WEB_SEARCH: Declared = Declared {
+    name: "web_search",
+    description: "Searches the web for information about a question and returns titles, addresses and snippets",
+    signature: "(query: Text \"What to search for\", max_results: Int = 5 \"How many results at most\") \
+                --> IO [{title: Text, url: Text, snippet: Text}]",
+    category: WEB,
+    open_world: true,
+    timeout_seconds: 30,
+    needs: SEARCH,
+    ..READS
+};
+
+pub(super) const WEB_CRAWL: Declared = Declared {
+    name: "web_crawl",
+    description: "Reads a web page as plain text and, if asked to, the pages of the same site that it links to",
+    signature: "(url: Text \"The URL of the page, beginning with https:// or http://\", \
+                max_pages: Int = 1 \"How many pages to read at most, 1 to 20\", \
+                depth: Int = 1 \"How many links away from the first page, 0 to 3\") \
+                --> IO {pages: [{url: Text, title: Text, text: Text}], \
+                skipped: [{url: Text, reason: Text}]}",
+    category: WEB,
+    open_world: true,
+    timeout_seconds: 120,
+    needs: HOSTS,
+    ..READS
+};
+
+pub(super) const WEB_AUTOMATION: Declared = Declared {
+    name: "web_automation",
+    description: "Operates a web site in a browser: fills in forms, clicks buttons, signs in",
+    signature: "(url: Text \"The URL of the page to begin at\", \
+                task: Text \"What to do there, in plain words\") --> IO Object",
+    category: WEB,
+    risk: RiskLevel::Irreversible,
+    idempotent: false,
+    open_world: true,
+    timeout_seconds: 300,
+    needs: AUTOMATION,
+    ..READS
+};
+
+pub(super) const CHECK_SECURITY_STATUS: Declared = Declared {
+    name: "check_security_status",
+    description: "Reports the security status: environment, configured tools and their risk, allowed folders, hosts and limits",
+    signature: "() --> IO {environment: Text, \
+                tools: [{name: Text, risk: Text, status: Text}], \
+                file_roots: [Text], max_file_bytes: Maybe Int, \
+                http_hosts: [Text], private_addresses: Text, max_http_bytes: Int, http_timeout_seconds: Int, \
+                search_server: Maybe Text, automation_server: Maybe Text, \
+                facts: [{name: Text, value: Text}]}",
+    ..READS
+};
+
+pub(super) const FORMAT_RESPONSE: Declared = Declared {
+    name: "format_response",
+    description: "Formats structured data for people, as plain text, as Markdown with tables, or as indented JSON",
+    signature: "(data: Object \"The data; a list of records becomes a table\", \
+                format: \"text\" | \"markdown\" | \"json\" = \"markdown\" \"How to write it\", \
+                title: Maybe Text \"A heading above it\") --> IO {result: Text}",
+    ..READS
+};
+
+/// All of them, in the order of the library.
+pub(super) const ALL: [Declared; 11] = [
+    GET_CURRENT_TIME,
+    READ_FILE,
+    WRITE_FILE,
+    LIST_DIRECTORY,
+    DELETE_FILE,
+    HTTP_GET,
+    WEB_SEARCH,
+    WEB_CRAWL,
+    WEB_AUTOMATION,
+    CHECK_SECURITY_STATUS,
+    FORMAT_RESPONSE,
+];
+
+impl Declared {
+    /// The tool, to be completed with what it does.
+    pub(super) fn builder(&self) -> ToolBuilder {
+        Tool::builder(self.name)
+            .description(self.description)
+            .signature(self.signature)
+    }
+
+    /// What is declared, as a specification. All of them are sound: the tests read each.
+    pub(super) fn specification(&self) -> Option<ToolSpecification> {
+        let attributes = ToolAttributes {
+            risk: Some(self.risk),
+            category: NonEmptyText::new(self.category).ok(),
+            timeout_seconds: TimeoutSeconds::try_from(self.timeout_seconds).ok(),
+            idempotent: Some(self.idempotent),
+            open_world: Some(self.open_world),
+            sensitive: Some(self.sensitive),
+            ..ToolAttributes::default()
+        };
+        let specification = ToolSpecification::new(
+            ToolName::new(self.name).ok()?,
+            NonEmptyText::new(self.description).ok()?,
+            Signature::parse(self.signature).ok()?,
+        );
+        specification.with_attributes(attributes).ok()
+    }
+}

@@ -1,0 +1,352 @@
+//! One request, made so that it reaches only what the operator allows. Host and port are checked at
+//! every redirect, names are resolved here and only public addresses are connected to, so that what was
+//! checked is what is asked. No proxy takes part: it would resolve names by itself.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use reqwest::{Client, Response, StatusCode, Url, redirect};
+use windlass_spec::ErrorCategory;
+
+use super::address::is_public;
+use super::decode::{self, Content};
+use super::hosts::{UrlHost, host_of};
+use crate::builtin::settings::HttpSettings;
+use crate::builtin::{invalid, refused};
+use crate::error::ToolError;
+use crate::http::{category, causes};
+
+/// How many redirects are followed.
+const MAX_REDIRECTS: usize = 5;
+
+/// How long a server may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest URL that is asked for.
+const LONGEST_URL: usize = 8 * 1024;
+
+/// How this program introduces itself to servers.
+pub(super) const USER_AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
+
+/// What a server sent.
+#[derive(Debug)]
+pub(super) struct Page {
+    /// Where it came from in the end.
+    pub(super) url: Url,
+    /// What the server says it is.
+    pub(super) content_type: String,
+    body: Vec<u8>,
+}
+
+impl Page {
+    /// It as text, if it is text.
+    pub(super) fn text(&self) -> Result<String, ToolError> {
+        decode::text(&self.body, &self.content_type)
+            .map_err(|why| ToolError::new(format!("`{}` {why}", shown(&self.url))).without_effect())
+    }
+
+    pub(super) fn is_html(&self) -> bool {
+        Content::of(&self.content_type) == Content::Html
+    }
+}
+
+/// Makes requests.
+#[derive(Debug)]
+pub(super) struct Fetcher {
+    settings: HttpSettings,
+    names: PublicNames,
+    client: OnceLock<Client>,
+}
+
+impl Fetcher {
+    pub(super) fn new(settings: HttpSettings) -> Self {
+        Self::with_names(settings, PublicNames::of_the_system())
+    }
+
+    fn with_names(settings: HttpSettings, names: PublicNames) -> Self {
+        Self {
+            settings,
+            names,
+            client: OnceLock::new(),
+        }
+    }
+
+    /// What the server sends for `url`, within the limits on time and size.
+    pub(super) async fn fetch(&self, url: &str) -> Result<Page, ToolError> {
+        let url = parse(url)?;
+        let timeout = self.settings.timeout();
+        match tokio::time::timeout(timeout, self.follow(url)).await {
+            Ok(page) => page,
+            Err(_) => {
+                let message = format!("the server took longer than {} s", timeout.as_secs());
+                Err(ToolError::of(ErrorCategory::Timeout, message))
+            }
+        }
+    }
+
+    /// Whether this URL may be asked for, as far as it says itself.
+    pub(super) fn check(&self, url: &Url) -> Result<(), ToolError> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(refused(format!(
+                "`{}:` is not asked for; only http and https are",
+                url.scheme()
+            )));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(refused(
+                "a URL with a user name or password in it is not asked for",
+            ));
+        }
+        let host = host_of(url).ok_or_else(|| invalid("the URL has no host"))?;
+        let hosts = self.settings.hosts();
+        let mut covering = hosts
+            .iter()
+            .filter(|pattern| pattern.covers(url))
+            .peekable();
+        if covering.peek().is_none() {
+            return Err(refused(format!(
+                "the host of `{}` is not among those that may be asked (`[http] hosts` in windlass.toml)",
+                shown(url)
+            )));
+        }
+        // Names are checked when they are resolved.
+        let UrlHost::Address(address) = host else {
+            return Ok(());
+        };
+        let is_listed = covering.any(|pattern| pattern.is_address());
+        if is_public(address) || (is_listed && self.settings.allows_private()) {
+            return Ok(());
+        }
+        Err(refused(format!(
+            "`{}` is a private address, which is asked only if it is listed in `[http] hosts` and `allow_private` is set",
+            shown(url)
+        )))
+    }
+
+    /// Whether the URL is of this machine or its network, which the operator opened.
+    pub(super) fn is_private(&self, url: &Url) -> bool {
+        matches!(host_of(url), Some(UrlHost::Address(address)) if !is_public(address))
+    }
+
+    async fn follow(&self, mut url: Url) -> Result<Page, ToolError> {
+        for _ in 0..=MAX_REDIRECTS {
+            url.set_fragment(None);
+            self.check(&url)?;
+            let request = self.client()?.get(url.clone());
+            let response = request
+                .header(
+                    ACCEPT,
+                    "text/html, application/json;q=0.9, text/*;q=0.8, */*;q=0.5",
+                )
+                .send()
+                .await
+                .map_err(|error| not_sent(&url, error))?;
+            match redirection(&response, &url)? {
+                Some(next) => url = next,
+                None => return self.page(url, response).await,
+            }
+        }
+        let message = format!("more than {MAX_REDIRECTS} redirects");
+        Err(ToolError::new(message).without_effect())
+    }
+
+    async fn page(&self, url: Url, mut response: Response) -> Result<Page, ToolError> {
+        let status = response.status();
+        if !status.is_success() {
+            return Err(answered(&url, status));
+        }
+        let of_header = |name| {
+            let value = response.headers().get(name)?;
+            Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        if let Some(encoding) = of_header(CONTENT_ENCODING)
+            && !encoding.eq_ignore_ascii_case("identity")
+        {
+            let message = "the server sent compressed data, although it was not asked to";
+            return Err(ToolError::new(message).without_effect());
+        }
+        let content_type = of_header(CONTENT_TYPE).unwrap_or_default();
+        let max_bytes = self.settings.max_bytes();
+        let too_large = || {
+            let message = format!("`{}` is larger than {max_bytes} bytes", shown(&url));
+            ToolError::new(message).without_effect()
+        };
+        let announced = response.content_length().unwrap_or_default();
+        if usize::try_from(announced).map_or(true, |announced| announced > max_bytes) {
+            return Err(too_large());
+        }
+        let mut body = Vec::new();
+        while let Some(part) = response
+            .chunk()
+            .await
+            .map_err(|error| not_sent(&url, error))?
+        {
+            if body.len() + part.len() > max_bytes {
+                return Err(too_large());
+            }
+            body.extend_from_slice(&part);
+        }
+        Ok(Page {
+            url,
+            content_type,
+            body,
+        })
+    }
+
+    /// The client, made for the first request: making one reads the system's certificates.
+    fn client(&self) -> Result<&Client, ToolError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let client = Client::builder()
+            .user_agent(USER_AGENT)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .referer(false)
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .dns_resolver(Arc::new(self.names.clone()))
+            .build()
+            .map_err(|error| {
+                let message = format!("no HTTP client can be made: {}", causes(&error));
+                ToolError::foreign(ErrorCategory::Internal, message).without_effect()
+            })?;
+        Ok(self.client.get_or_init(|| client))
+    }
+}
+
+fn parse(url: &str) -> Result<Url, ToolError> {
+    if url.len() > LONGEST_URL {
+        return Err(invalid(format!(
+            "the URL has {} bytes; at most {LONGEST_URL} are taken",
+            url.len()
+        )));
+    }
+    Url::parse(url.trim()).map_err(|error| {
+        let shown: String = url.chars().take(100).collect();
+        invalid(format!(
+            "{shown:?} is no URL ({error}); write it out, such as `https://example.org/page`"
+        ))
+    })
+}
+
+/// Where an answer sends the request on to.
+fn redirection(response: &Response, url: &Url) -> Result<Option<Url>, ToolError> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let Some(location) = response.headers().get(LOCATION) else {
+        return Ok(None);
+    };
+    let next = location
+        .to_str()
+        .ok()
+        .and_then(|location| url.join(location).ok());
+    let next = next.ok_or_else(|| {
+        let message = format!("`{}` redirects to something that is no URL", shown(url));
+        ToolError::new(message).without_effect()
+    })?;
+    Ok(Some(next))
+}
+
+fn answered(url: &Url, status: StatusCode) -> ToolError {
+    let message = format!("`{}` answers {}", shown(url), status.as_u16());
+    // What the server refuses is not for the caller to correct: there is only the URL.
+    let category = match category(status) {
+        ErrorCategory::InvalidArguments | ErrorCategory::Authentication => {
+            ErrorCategory::ToolFailure
+        }
+        category => category,
+    };
+    ToolError::of(category, message).without_effect()
+}
+
+fn not_sent(url: &Url, error: reqwest::Error) -> ToolError {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+    while let Some(inner) = cause {
+        if inner.is::<NotPublic>() {
+            return refused(format!(
+                "`{}` has a private address; names that mean one are not asked",
+                shown(url)
+            ));
+        }
+        cause = inner.source();
+    }
+    let why = causes(&error.without_url());
+    let message = format!("`{}` does not answer: {why}", shown(url));
+    ToolError::foreign(ErrorCategory::Unavailable, message).without_effect()
+}
+
+/// A URL for messages: which server and which page, without what may be a key.
+pub(super) fn shown(url: &Url) -> String {
+    const SHOWN: usize = 200;
+    let host = url.host_str().unwrap_or_default();
+    let port = url
+        .port()
+        .map(|port| format!(":{port}"))
+        .unwrap_or_default();
+    let whole = format!("{}://{host}{port}{}", url.scheme(), url.path());
+    whole.chars().take(SHOWN).collect()
+}
+
+type Found = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+
+/// Resolves names to public addresses alone. The client connects to what this gives and to nothing
+/// else, so a name cannot mean one address when it is checked and another when it is asked.
+#[derive(Clone)]
+struct PublicNames {
+    lookup: Arc<dyn Fn(String) -> Found + Send + Sync>,
+    is_public: fn(IpAddr) -> bool,
+}
+
+impl PublicNames {
+    fn of_the_system() -> Self {
+        Self {
+            lookup: Arc::new(|name| {
+                Box::pin(async move {
+                    let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+                    Ok(found.map(|address| address.ip()).collect())
+                })
+            }),
+            is_public,
+        }
+    }
+}
+
+impl fmt::Debug for PublicNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PublicNames")
+    }
+}
+
+impl Resolve for PublicNames {
+    fn resolve(&self, name: Name) -> Resolving {
+        let Self { lookup, is_public } = self.clone();
+        Box::pin(async move {
+            let found = lookup(name.as_str().to_owned()).await?;
+            let public: Vec<SocketAddr> = found
+                .iter()
+                .filter(|&&address| is_public(address))
+                .map(|&address| SocketAddr::new(address, 0))
+                .collect();
+            if public.is_empty() && !found.is_empty() {
+                return Err(NotPublic.into());
+            }
+            let addresses: Addrs = Box::new(public.into_iter());
+            Ok(addresses)
+        })
+    }
+}
+
+/// A name has addresses, and none of them is public.
+#[derive(Debug, thiserror::Error)]
+#[error("the name has no public address")]
+struct NotPublic;
+
+#[cfg(test)]
+mod tests;
