@@ -29,6 +29,7 @@ fn main() -> ExitCode {
 
 fn score(path: &str) -> Result<(), Box<dyn Error>> {
     let texts = LabelledTexts::read(&std::fs::read_to_string(path)?)?;
+    let before = peak_memory();
     let started = Instant::now();
     let classifier = texts.train()?;
     let learned = started.elapsed();
@@ -50,6 +51,7 @@ fn score(path: &str) -> Result<(), Box<dyn Error>> {
     );
     if let Some(peak) = peak_memory() {
         println!("peak memory         {peak}");
+        println!("before learning     {}", before.unwrap_or_default());
     }
     Ok(())
 }

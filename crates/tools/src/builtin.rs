@@ -51,7 +51,7 @@ pub fn builtin(settings: &BuiltinSettings) -> ToolLibrary {
 pub fn builtin_specifications() -> Vec<Arc<ToolSpecification>> {
     declared::ALL
         .iter()
-        .filter_map(|declared| declared.specification())
+        .filter_map(Declared::specification)
         .map(Arc::new)
         .collect()
 }

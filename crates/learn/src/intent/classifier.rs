@@ -10,10 +10,7 @@ use super::linear::{Linear, Schedule, Sparse, Vocabulary, softmax};
 use super::scope::{Scale, Signs};
 
 /// Of more examples than this, an even part is taken from each class.
-const MAX_EXAMPLES: usize = 50_000;
-
-/// How many examples are kept to be compared with, in all.
-const MAX_KEPT: usize = 40_000;
+const MAX_EXAMPLES: usize = 30_000;
 
 /// How many examples the scales of the signs are measured on.
 const MEASURED: usize = 2_000;
@@ -85,9 +82,9 @@ pub struct IntentClassifier {
     vocabulary: Vocabulary,
     words: Linear,
     means: Means,
-    /// What a unit of distance is worth beside a unit of the words' score.
-    meaning_weight: f32,
-    /// The kept examples, by class.
+    /// One over how many examples a class has, on average.
+    scarcity: f32,
+    /// The embeddings of the examples, by class.
     examples: Rows,
     /// Where the examples of each class begin, and the last end.
     bounds: Vec<usize>,
@@ -131,9 +128,9 @@ impl IntentClassifier {
             .collect();
         // What is out of scope is learned as one more class, after the others.
         let learned = labels.last().map_or(0, |last| last + 1);
-        let vocabulary = Vocabulary::new(&featured, learned);
         let bounds = bounds(&labels, classes.len());
         let belonging = bounds[classes.len()];
+        let vocabulary = Vocabulary::new(&featured, belonging, learned);
         let known: Vec<f32> = even_part(belonging, MEASURED)
             .map(|example| vocabulary.known_without(&featured[example]))
             .collect();
@@ -163,14 +160,13 @@ impl IntentClassifier {
             nearest,
             known: Scale::of(&known, (0.6, 0.2)),
         };
-        let (examples, bounds) = kept(embeddings, bounds);
         Ok(Self {
             names: classes.iter().map(|class| class.name.clone()).collect(),
-            meaning_weight: meaning_weight(belonging, classes.len()),
+            scarcity: classes.len() as f32 / belonging as f32,
             vocabulary,
             words,
             means,
-            examples,
+            examples: embeddings,
             bounds,
             scales,
         })
@@ -213,8 +209,10 @@ impl IntentClassifier {
         let distances = self
             .means
             .distances(&self.means.whiten(embedding.as_slice()));
+        // The fewer examples a class has, the less its words are to be trusted beside its meaning.
+        let weight = 0.5 * (0.03 + self.scarcity.min(1.0 / 3.0));
         for (score, distance) in shares.iter_mut().zip(&distances) {
-            *score -= self.meaning_weight * distance;
+            *score -= weight * distance;
         }
         softmax(&mut shares);
         // What the class of all that is out of scope has is missing from the others.
@@ -230,6 +228,7 @@ impl IntentClassifier {
             mean: self.scales.mean.place(-distances[best]),
             nearest: self.scales.nearest.place(nearness),
             known: self.scales.known.place(known),
+            scarcity: self.scarcity,
         };
         (shares, best, Some(signs))
     }
@@ -309,12 +308,6 @@ fn even_part(count: usize, wanted: usize) -> impl Iterator<Item = usize> {
     (0..wanted).map(move |index| index * count / wanted)
 }
 
-/// The fewer examples a class has, the less its words are to be trusted beside its meaning.
-fn meaning_weight(examples: usize, classes: usize) -> f32 {
-    let each = examples as f32 / classes as f32;
-    0.5 * (0.03 + 1.0 / each.max(3.0))
-}
-
 /// Where the examples of each class begin, and the last end; examples stand in the order of classes.
 fn bounds(labels: &[usize], classes: usize) -> Vec<usize> {
     (0..=classes)
@@ -341,23 +334,6 @@ fn scales(labels: &[usize], bounds: &[usize], means: &Means, embeddings: &Rows) 
         Scale::of(&near_means, (-256.0, 60.0)),
         Scale::of(&nearest, (0.7, 0.15)),
     )
-}
-
-/// The examples that stay to be compared with, and where those of each class begin.
-fn kept(embeddings: Rows, bounds: Vec<usize>) -> (Rows, Vec<usize>) {
-    if embeddings.len() <= MAX_KEPT {
-        return (embeddings, bounds);
-    }
-    let each = (MAX_KEPT / (bounds.len() - 1)).max(1);
-    let mut rows = Rows::new(StaticEmbedder::new().dimension());
-    let mut kept_bounds = vec![0];
-    for class in bounds.windows(2) {
-        for row in even_part(class[1] - class[0], each) {
-            rows.push(embeddings.row(class[0] + row));
-        }
-        kept_bounds.push(rows.len());
-    }
-    (rows, kept_bounds)
 }
 
 fn first_best(shares: &[f32]) -> usize {

@@ -10,47 +10,63 @@ const MAX_WORDS: usize = 200;
 /// A word of more characters than this has no pieces.
 const LONGEST_PIECED: usize = 30;
 
-const WORD: u64 = 1;
-const PAIR: u64 = 2;
-const PIECE: u64 = 3;
-const SKIP: u64 = 4;
+/// What kind of feature it is, in a place of its hash that no table uses to find it.
+const KIND: u32 = 32;
+const WORD: u64 = 0;
+const PAIR: u64 = 1;
+const PIECE: u64 = 2;
+/// A pair with a word between.
+const SKIP: u64 = 3;
 
-/// A feature and what it is worth before it is known how rare it is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Feature {
+/// What a feature of each kind is worth before it is known how rare it is.
+const WORTH: [f32; 4] = [1.0, 0.6, 0.35, 0.4];
+
+/// A feature, which is a hash that holds its kind. Many are kept at once, so it is small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Feature(u64);
+
+impl Feature {
+    fn new(kind: u64, hash: u64) -> Self {
+        Self(hash & !(3 << KIND) | kind << KIND)
+    }
+
     /// Which feature.
-    pub(super) hash: u64,
-    /// What kind it is of: its hash and worth come from there.
-    pub(super) worth: f32,
+    pub(super) fn hash(self) -> u64 {
+        self.0
+    }
+
+    /// What it is worth before it is known how rare it is.
+    pub(super) fn worth(self) -> f32 {
+        WORTH[(self.0 >> KIND & 3) as usize]
+    }
 }
 
 /// The features of `text`; none if it holds no letter or digit.
 pub(super) fn features(text: &str) -> Vec<Feature> {
     let words = words(text);
-    let mut found: Vec<Feature> = Vec::with_capacity(words.len() * 16);
     let hashes: Vec<u64> = words.iter().map(|word| hash(WORD, word.bytes())).collect();
+    // Stands before the first word and after the last.
+    let edge = u64::MAX;
+    let mut found: Vec<Feature> = Vec::with_capacity(words.len() * 16);
     for (position, (word, &own)) in words.iter().zip(&hashes).enumerate() {
-        let mut push = |hash, worth| found.push(Feature { hash, worth });
-        push(own, WORTH_WORD);
-        let before = position.checked_sub(1).map_or(PAIR, |index| hashes[index]);
-        push(mixed(PAIR, before, own), WORTH_PAIR);
+        let before = |steps| position.checked_sub(steps).map(|index| hashes[index]);
+        let mut push = |kind, hash| found.push(Feature::new(kind, hash));
+        push(WORD, own);
+        push(PAIR, mixed(PAIR, before(1).unwrap_or(edge), own));
         if position + 1 == words.len() {
-            push(mixed(PAIR, own, PAIR), WORTH_PAIR);
+            push(PAIR, mixed(PAIR, own, edge));
         }
-        if let Some(index) = position.checked_sub(2) {
-            push(mixed(SKIP, hashes[index], own), WORTH_SKIP);
+        if let Some(first) = before(2) {
+            push(SKIP, mixed(SKIP, first, own));
         }
-        pieces(word, |hash| push(hash, WORTH_PIECE));
+        pieces(word, |hash| push(PIECE, hash));
     }
-    found.sort_unstable_by_key(|feature| feature.hash);
-    found.dedup_by_key(|feature| feature.hash);
+    found.sort_unstable();
+    found.dedup();
+    // Those of many examples are kept beside each other.
+    found.shrink_to_fit();
     found
 }
-
-const WORTH_WORD: f32 = 1.0;
-const WORTH_PAIR: f32 = 0.6;
-const WORTH_SKIP: f32 = 0.4;
-const WORTH_PIECE: f32 = 0.35;
 
 /// Lower-case runs of letters and digits.
 pub(super) fn words(text: &str) -> Vec<String> {
@@ -87,7 +103,7 @@ fn pieces(word: &str, mut visit: impl FnMut(u64)) {
 
 /// FNV-1a, then mixed, so that the low bits can be used.
 fn hash(kind: u64, bytes: impl Iterator<Item = u8>) -> u64 {
-    let start = 0xcbf2_9ce4_8422_2325 ^ kind.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let start = 0xcbf2_9ce4_8422_2325_u64;
     let sum = bytes.fold(start, |sum, byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });

@@ -47,7 +47,7 @@ pub(super) struct Vocabulary {
     places: Places,
     /// How rare each feature is.
     rarity: Vec<f32>,
-    /// How many examples each feature is in.
+    /// How many examples that belong to a class each feature is in.
     counts: Vec<u32>,
     /// How rare what is not known counts as.
     unknown: f32,
@@ -56,11 +56,11 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// The features of the examples.
-    pub(super) fn new(examples: &[Vec<Feature>], classes: usize) -> Self {
+    /// The features of the examples, of which the first `belonging` belong to a class.
+    pub(super) fn new(examples: &[Vec<Feature>], belonging: usize, classes: usize) -> Self {
         let mut counts = Places::default();
         for feature in examples.iter().flatten() {
-            *counts.entry(feature.hash).or_default() += 1;
+            *counts.entry(feature.hash()).or_default() += 1;
         }
         let least = if examples.len() > MANY_EXAMPLES { 2 } else { 1 };
         let mut kept: Vec<(u64, u32)> = counts
@@ -72,7 +72,7 @@ impl Vocabulary {
         kept.truncate(MAX_WEIGHTS / classes.next_multiple_of(LANES).max(1));
         let all = examples.len() as f32;
         let rarity = |count: u32| ((1.0 + all) / (1.0 + count as f32)).ln() + 1.0;
-        Self {
+        let mut vocabulary = Self {
             rarity: kept.iter().map(|&(_, count)| rarity(count)).collect(),
             counts: kept.iter().map(|&(_, count)| count).collect(),
             places: (0..)
@@ -81,42 +81,57 @@ impl Vocabulary {
                 .collect(),
             unknown: rarity(least),
             least,
+        };
+        for feature in examples[belonging..].iter().flatten() {
+            if let Some(&place) = vocabulary.places.get(&feature.hash()) {
+                vocabulary.counts[place as usize] -= 1;
+            }
         }
+        vocabulary
     }
 
     pub(super) fn len(&self) -> usize {
         self.rarity.len()
     }
 
-    /// The vector of a text, and which share of the text is known.
+    /// The vector of a text, and which share of the text is known from what belongs to a class.
     pub(super) fn vector(&self, features: &[Feature]) -> (Sparse, f32) {
         let mut vector = Sparse::with_capacity(features.len());
-        let (mut known, mut unknown) = (0.0, 0.0);
+        let (mut known, mut strange, mut unknown) = (0.0, 0.0, 0.0);
         for feature in features {
-            match self.places.get(&feature.hash) {
+            match self.places.get(&feature.hash()) {
                 Some(&place) => {
-                    let value = feature.worth * self.rarity[place as usize];
-                    known += value * value;
+                    let value = feature.worth() * self.rarity[place as usize];
+                    if self.counts[place as usize] > 0 {
+                        known += value * value;
+                    } else {
+                        strange += value * value;
+                    }
                     vector.push((place, value));
                 }
-                None => unknown += (feature.worth * self.unknown).powi(2),
+                None => unknown += (feature.worth() * self.unknown).powi(2),
             }
         }
-        if known > 0.0 {
-            let scale = known.sqrt().recip();
+        let squares: f32 = known + strange;
+        if squares > 0.0 {
+            let scale = squares.sqrt().recip();
             vector.iter_mut().for_each(|(_, value)| *value *= scale);
         }
-        (vector, share(known, unknown))
+        vector.shrink_to_fit();
+        (vector, share(known, strange + unknown))
     }
 
     /// Which share of an example would be known, were it no example itself.
     pub(super) fn known_without(&self, features: &[Feature]) -> f32 {
         let (mut known, mut unknown) = (0.0, 0.0);
         for feature in features {
-            let place = self.places.get(&feature.hash).map(|&place| place as usize);
+            let place = self
+                .places
+                .get(&feature.hash())
+                .map(|&place| place as usize);
             match place.filter(|&place| self.counts[place] > self.least) {
-                Some(place) => known += (feature.worth * self.rarity[place]).powi(2),
-                None => unknown += (feature.worth * self.unknown).powi(2),
+                Some(place) => known += (feature.worth() * self.rarity[place]).powi(2),
+                None => unknown += (feature.worth() * self.unknown).powi(2),
             }
         }
         share(known, unknown)

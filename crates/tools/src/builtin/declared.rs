@@ -140,8 +140,8 @@ pub(super) const HTTP_GET: Declared = Declared {
 
 pub(super) const WEB_SEARCH: Declared = Declared {
     name: "web_search",
-    description: "Searches the web for information about a question and returns titles, addresses and snippets",
-    signature: "(query: Text \"What to search for\", max_results: Int = 5 \"How many results at most\") \
+    description: "Searches the web for information about the world: who, what, when, where. Returns titles, addresses and snippets",
+    signature: "(query: Text \"The question or what to search for\", max_results: Int = 5 \"How many results at most\") \
                 --> IO [{title: Text, url: Text, snippet: Text}]",
     category: WEB,
     open_world: true,
@@ -182,12 +182,7 @@ pub(super) const WEB_AUTOMATION: Declared = Declared {
 pub(super) const CHECK_SECURITY_STATUS: Declared = Declared {
     name: "check_security_status",
     description: "Reports the security status: environment, configured tools and their risk, allowed folders, hosts and limits",
-    signature: "() --> IO {environment: Text, \
-                tools: [{name: Text, risk: Text, status: Text}], \
-                file_roots: [Text], max_file_bytes: Maybe Int, \
-                http_hosts: [Text], private_addresses: Text, max_http_bytes: Int, http_timeout_seconds: Int, \
-                search_server: Maybe Text, automation_server: Maybe Text, \
-                facts: [{name: Text, value: Text}]}",
+    signature: "() --> IO Object",
     ..READS
 };
 

@@ -1,5 +1,7 @@
 //! Structured data as people read it: plain text, Markdown, or indented JSON. It only arranges what
-//! it is given; nothing is added, left out or rounded.
+//! it is given; line breaks aside, nothing is added, left out or rounded.
+
+use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -68,6 +70,10 @@ fn rendered(arguments: &Arguments) -> Result<String, ToolError> {
     Ok(page.blocks.join("\n\n"))
 }
 
+/// How many columns a table may have. Nobody reads more, and records that have nothing in common would
+/// make a table that is mostly empty and far larger than they are.
+const MAX_COLUMNS: usize = 30;
+
 /// How deep headings go; what is deeper is written as JSON.
 const DEEPEST: usize = 6;
 
@@ -123,6 +129,7 @@ impl Page {
 
     fn list(&mut self, items: &[Value]) {
         let rows: Option<Vec<&Map<String, Value>>> = items.iter().map(Value::as_object).collect();
+        let rows = rows.filter(|rows| columns(rows).len() <= MAX_COLUMNS);
         self.blocks.push(match rows {
             _ if items.is_empty() => "(empty)".to_owned(),
             Some(rows) => self.table(&rows),
@@ -136,15 +143,8 @@ impl Page {
         });
     }
 
-    /// A column for every name that occurs, in the order of first occurrence.
     fn table(&self, rows: &[&Map<String, Value>]) -> String {
-        let mut columns: Vec<&String> = Vec::new();
-        let mut known = std::collections::HashSet::new();
-        for name in rows.iter().flat_map(|row| row.keys()) {
-            if known.insert(name) {
-                columns.push(name);
-            }
-        }
+        let columns = columns(rows);
         let heads: Vec<String> = columns.iter().map(|name| self.text(name)).collect();
         let cells = rows.iter().map(|row| {
             let cells = columns.iter().map(|&name| row.get(name));
@@ -190,6 +190,13 @@ impl Page {
             text
         }
     }
+}
+
+/// Every name that occurs, in the order of first occurrence.
+fn columns<'a>(rows: &[&'a Map<String, Value>]) -> Vec<&'a String> {
+    let mut known = HashSet::new();
+    let names = rows.iter().flat_map(|row| row.keys());
+    names.filter(|&name| known.insert(name)).collect()
 }
 
 fn row(cells: &[String], widths: &[usize], markdown: bool) -> String {
@@ -258,6 +265,15 @@ mod tests {
             shown(json!({"data": data, "format": "text"})),
             "ok: yes\n\ntags\n----\n\n- a_b\n- 2\n\ninner\n-----\n\ndeep: (none)\n\nnone\n----\n\n(empty)"
         );
+    }
+
+    #[test]
+    fn records_without_much_in_common_become_no_table() {
+        let rows: Vec<Value> = (0..31)
+            .map(|number| json!({format!("c{number}"): 1}))
+            .collect();
+        let text = shown(json!({"data": {"rows": rows}, "format": "text"}));
+        assert!(text.contains("- {\"c30\":1}"), "{text}");
     }
 
     #[test]

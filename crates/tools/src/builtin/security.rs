@@ -5,7 +5,7 @@ use reqwest::Url;
 use serde_json::{Map, Value, json};
 
 use super::declared;
-use super::settings::BuiltinSettings;
+use super::settings::{BuiltinSettings, FileSettings, Root};
 use crate::builder::ToolBuildError;
 use crate::tool::Tool;
 
@@ -29,8 +29,8 @@ fn status(settings: &BuiltinSettings) -> Value {
             json!({"name": tool.name, "risk": tool.risk.to_string(), "status": status})
         })
         .collect();
-    let roots = settings.files.iter().flat_map(|files| files.roots());
-    let roots: Vec<&str> = roots.map(|root| root.name()).collect();
+    let roots = settings.files.iter().flat_map(FileSettings::roots);
+    let roots: Vec<&str> = roots.map(Root::name).collect();
     let http = &settings.http;
     let hosts: Vec<String> = http.hosts().iter().map(ToString::to_string).collect();
     let private = if http.allows_private() {

@@ -12,6 +12,7 @@ use windlass_spec::is_invisible;
 use super::declared;
 use super::web::HostPattern;
 use crate::dispatch::DEFAULT_MAX_OUTPUT_BYTES;
+use crate::http::{HttpEndpoint, HttpMethod};
 
 /// The most a limit on bytes may be: more would never fit into the result of a call.
 const MAX_BYTES: usize = DEFAULT_MAX_OUTPUT_BYTES;
@@ -148,14 +149,13 @@ impl FileSettings {
         let mut roots = Vec::new();
         for directory in directories {
             let directory: PathBuf = directory.into();
-            let shown = directory.display().to_string();
             let name = std::path::absolute(&directory)
                 .ok()
                 .and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
-            roots.push((name.unwrap_or_default(), directory, shown));
+            roots.push((name.unwrap_or_default(), directory));
         }
         let is_only = roots.len() == 1;
-        Self::named(roots.into_iter().map(|(name, directory, _)| {
+        Self::named(roots.into_iter().map(|(name, directory)| {
             // The name of the only root is never written, so that any directory will do.
             let name = if is_only && !is_name(&name) {
                 "files".to_owned()
@@ -404,9 +404,12 @@ impl AutomationSettings {
     /// # Errors
     /// If it is no such URL.
     pub fn new(endpoint: &str) -> Result<Self, SettingsError> {
-        Ok(Self {
-            endpoint: service("automation.endpoint", endpoint)?,
-        })
+        let key = "automation.endpoint";
+        let endpoint = service(key, endpoint)?;
+        let host = endpoint.host_str().unwrap_or_default();
+        HttpEndpoint::new(HttpMethod::Post, endpoint.as_str(), [host])
+            .map_err(|problem| SettingsError::new(key, problem.to_string()))?;
+        Ok(Self { endpoint })
     }
 
     /// Where it is.
@@ -424,8 +427,10 @@ impl AutomationSettings {
 fn service(key: &'static str, url: &str) -> Result<Url, SettingsError> {
     let mistake = |message: String| SettingsError::new(key, message);
     let parsed = Url::parse(url).map_err(|error| {
+        // Before an `@` there may be a password.
+        let shown = url.rsplit('@').next().unwrap_or_default();
         mistake(format!(
-            "{url:?} is no URL ({error}); write it out, such as `http://localhost:8080/search`"
+            "{shown:?} is no URL ({error}); write it out, such as `http://localhost:8080/search`"
         ))
     })?;
     if !matches!(parsed.scheme(), "http" | "https") {

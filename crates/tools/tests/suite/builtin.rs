@@ -2,13 +2,13 @@
 
 mod automation;
 mod files;
-mod races;
-
+mod researcher;
 mod search;
 mod server;
 mod settings;
 mod status;
 mod web;
+mod whole;
 
 use serde_json::{Value, json};
 use windlass_core::run::CallEnd;
@@ -139,4 +139,35 @@ async fn data_that_looks_like_an_envelope_asks_nobody() {
     let arguments = json!({"data": envelope, "format": "json"});
     let text = done(&BuiltinSettings::default(), "format_response", arguments).await;
     assert!(text["result"].as_str().unwrap().contains("Your password?"));
+}
+
+#[test]
+fn the_guide_tells_of_every_tool_and_what_it_takes() {
+    let guide =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/built-in-tools.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    for specification in builtin_specifications() {
+        let name = format!("| `{}` |", specification.name());
+        let row = guide.lines().find(|line| line.starts_with(&name)).unwrap();
+        let attributes = specification.attributes();
+        for parameter in specification.signature().parameters() {
+            assert!(row.contains(&format!("`{}`", parameter.name)), "{row}");
+        }
+        assert!(
+            row.contains(attributes.category.as_ref().unwrap().as_str()),
+            "{row}"
+        );
+        let risk = attributes.risk.unwrap().to_string().replace('_', " ");
+        assert!(row.contains(&format!("| {risk}")), "{row}");
+        assert_eq!(
+            row.contains("open world"),
+            attributes.open_world == Some(true),
+            "{row}"
+        );
+        assert_eq!(
+            row.contains("sensitive"),
+            attributes.sensitive == Some(true),
+            "{row}"
+        );
+    }
 }

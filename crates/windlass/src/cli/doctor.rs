@@ -85,6 +85,7 @@ pub(super) fn run(command: &Doctor, reporter: &Reporter) -> anyhow::Result<Outco
     for file in &agent_files {
         examined.agents(file, reporter)?;
     }
+    examined.tools();
     examined.policies();
     examined.models();
     examined.servers()?;

@@ -22,7 +22,9 @@ const FILES: [(&str, &str); 3] = [
 
 pub(super) fn run(command: &Init) -> anyhow::Result<Outcome> {
     let (mut written, mut kept) = (Vec::new(), Vec::new());
-    let files = std::iter::once(("windlass.toml", starter())).chain(FILES);
+    // The project begins with policies of its own.
+    let configuration = starter().replacen("# policies = ", "policies =   ", 1);
+    let files = std::iter::once(("windlass.toml", configuration.as_str())).chain(FILES);
     for (name, text) in files {
         let path = command.directory.join(name);
         let is_written = write(&path, text, command.force)
@@ -48,7 +50,7 @@ pub(super) fn run(command: &Init) -> anyhow::Result<Outcome> {
     };
     say(&format!(
         "Try it:\n  {go}windlass run assistant.gram \"What time is it?\"\n  \
-         windlass run assistant.gram \"List the directory notes\"\n  \
+         windlass run assistant.gram \"Read the file notes/welcome.md\"\n  \
          windlass doctor"
     ))?;
     Ok(Outcome::Done)

@@ -37,7 +37,10 @@ impl Place {
             .current_dir(&self.directory)
             .env_remove("NO_COLOR")
             .env_remove("OPENAI_API_KEY")
-            .env("WINDLASS_DATA", self.path("data"));
+            .env("WINDLASS_DATA", self.path("data"))
+            // Nobody's own configuration.
+            .env("XDG_CONFIG_HOME", self.path("config"))
+            .env("WINDLASS_TEST_ADMIN_FILE", self.path("admin.toml"));
         command
     }
 

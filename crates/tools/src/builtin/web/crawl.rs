@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use windlass_spec::ErrorCategory;
 
-use super::fetch::{Fetcher, Page, shown};
+use super::fetch::{Fetcher, Page, is_private, shown};
 use super::html;
 use super::robots::{LONGEST_DELAY, Robots};
 use crate::builtin::{invalid, refused};
@@ -21,6 +21,9 @@ const MAX_CHARACTERS: usize = 40_000;
 
 /// How many links are noted; a page with more is an index of everything.
 const MAX_LINKS: usize = 500;
+
+/// How many pages are asked for, whether they can be read or not.
+const MOST_REQUESTS: usize = 40;
 
 /// How many pages that were left out are told about.
 const MAX_SKIPPED: usize = 50;
@@ -102,17 +105,8 @@ impl<'a> Crawl<'a> {
         self.fetcher.check(&start)?;
         let robots = self.robots(&start).await?;
         if !robots.allows(&path(&start)) {
-            return Err(refused(format!(
-                "the `robots.txt` of the site asks programs not to read `{}`",
-                shown(&start)
-            )));
+            return Err(forbidden(&start));
         }
-        let pause = match robots.delay {
-            Some(delay) => delay.min(LONGEST_DELAY),
-            None if self.fetcher.is_private(&start) => Duration::ZERO,
-            None => PAUSE,
-        };
-        tokio::time::sleep(pause).await;
         let first = self.fetcher.fetch(start.as_str()).await?;
         let home = first.url.clone();
         // Sent on to another site, whose wishes are not known yet.
@@ -121,6 +115,11 @@ impl<'a> Crawl<'a> {
         } else {
             self.robots(&home).await?
         };
+        if !robots.allows(&path(&home)) {
+            return Err(forbidden(&home));
+        }
+        let pause = pause(&robots, &home);
+        let mut requests = 1;
         self.seen.insert(key(&start));
         self.seen.insert(key(&home));
         self.take(&first, 0, &home)?;
@@ -128,8 +127,16 @@ impl<'a> Crawl<'a> {
             if self.done.pages.len() == self.max_pages {
                 break;
             }
+            if requests == MOST_REQUESTS {
+                self.skip(&url, "too many pages could not be read");
+                continue;
+            }
             if begun.elapsed() + pause > ENOUGH {
                 self.skip(&url, "the time is up");
+                continue;
+            }
+            if robots.delay.is_some_and(|delay| delay > LONGEST_DELAY) {
+                self.skip(&url, "the site asks for longer pauses than a call can make");
                 continue;
             }
             if !robots.allows(&path(&url)) {
@@ -137,6 +144,7 @@ impl<'a> Crawl<'a> {
                 continue;
             }
             tokio::time::sleep(pause).await;
+            requests += 1;
             match self.fetcher.fetch(url.as_str()).await {
                 Ok(page) if site(&page.url) != site(&home) => {
                     self.skip(&url, "it leads to another site");
@@ -230,10 +238,27 @@ impl<'a> Crawl<'a> {
     }
 }
 
+/// How long to wait between two requests to the site of `url`.
+fn pause(robots: &Robots, url: &Url) -> Duration {
+    match robots.delay {
+        Some(delay) => delay.min(LONGEST_DELAY),
+        None if is_private(url) => Duration::ZERO,
+        None => PAUSE,
+    }
+}
+
+fn forbidden(url: &Url) -> ToolError {
+    refused(format!(
+        "the `robots.txt` of the site asks programs not to read `{}`",
+        shown(url)
+    ))
+}
+
 /// Why a page was left out, without what a server says about its own troubles.
 fn reason(error: &ToolError) -> String {
     match error.category() {
         ErrorCategory::Unavailable => "the server does not answer".to_owned(),
+        ErrorCategory::Internal => "the request could not be made".to_owned(),
         _ => error.message().to_owned(),
     }
 }
@@ -257,11 +282,14 @@ fn path(url: &Url) -> String {
     }
 }
 
-/// The beginning of a text, with a note of what is left out.
+/// The beginning of a text without characters that steer terminals, with a note of what is left out.
 fn beginning(text: &str, characters: usize) -> String {
+    let is_shown = |character: &char| !character.is_control() || matches!(character, '\n' | '\t');
+    let text: String = text.chars().filter(is_shown).collect();
     match text.char_indices().nth(characters) {
-        None => text.to_owned(),
+        None => text,
         Some((end, _)) => {
+            let text = text.as_str();
             let left = text[end..].chars().count();
             format!("{}… [{left} more characters]", &text[..end])
         }

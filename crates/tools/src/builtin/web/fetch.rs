@@ -16,7 +16,7 @@ use windlass_spec::ErrorCategory;
 
 use super::address::is_public;
 use super::decode::{self, Content};
-use super::hosts::{UrlHost, host_of};
+use super::hosts::{HostPattern, UrlHost, host_of};
 use crate::builtin::settings::HttpSettings;
 use crate::builtin::{invalid, refused};
 use crate::error::ToolError;
@@ -119,7 +119,7 @@ impl Fetcher {
         let UrlHost::Address(address) = host else {
             return Ok(());
         };
-        let is_listed = covering.any(|pattern| pattern.is_address());
+        let is_listed = covering.any(HostPattern::is_address);
         if is_public(address) || (is_listed && self.settings.allows_private()) {
             return Ok(());
         }
@@ -127,11 +127,6 @@ impl Fetcher {
             "`{}` is a private address, which is asked only if it is listed in `[http] hosts` and `allow_private` is set",
             shown(url)
         )))
-    }
-
-    /// Whether the URL is of this machine or its network, which the operator opened.
-    pub(super) fn is_private(&self, url: &Url) -> bool {
-        matches!(host_of(url), Some(UrlHost::Address(address)) if !is_public(address))
     }
 
     async fn follow(&self, mut url: Url) -> Result<Page, ToolError> {
@@ -218,6 +213,11 @@ impl Fetcher {
             })?;
         Ok(self.client.get_or_init(|| client))
     }
+}
+
+/// Whether the URL is of this machine or its network, which the operator opened.
+pub(super) fn is_private(url: &Url) -> bool {
+    matches!(host_of(url), Some(UrlHost::Address(address)) if !is_public(address))
 }
 
 fn parse(url: &str) -> Result<Url, ToolError> {

@@ -23,7 +23,7 @@ const OWN_NAME: &str = "windlass";
 /// How many rules are kept; a file with more is not written for anybody.
 const MAX_RULES: usize = 2000;
 
-/// The longest wait that is kept to; whoever asks for more is not crawled but read once.
+/// The longest wait that is kept to; of a site that asks for more, only the first page is read.
 pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
 impl Robots {

@@ -1,0 +1,182 @@
+//! The agent `examples/researcher.gram`, bound to the library and put to work with the tool-caller that
+//! ships with the program.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_core::model::{ChatCall, ChatMessage, FINISH, ModelRequest, RequestedArguments};
+use windlass_core::run::CallEnd;
+use windlass_reflex::{Reflex, Settings};
+use windlass_spec::Agent;
+use windlass_tools::{
+    BindingMode, BoundTools, BuiltinSettings, FileSettings, HttpSettings, bind, builtin,
+    builtin_specifications,
+};
+
+use super::super::permits::call;
+use super::search::search_at;
+use super::server::{Server, html};
+
+fn text() -> String {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    std::fs::read_to_string(examples.join("researcher.gram")).unwrap()
+}
+
+fn researcher() -> Agent {
+    let reading = windlass_spec::read(&text());
+    assert!(reading.diagnostics.is_empty(), "{:?}", reading.diagnostics);
+    let file = reading.file.unwrap();
+    Agent::clone(&file.agents()[0])
+}
+
+fn bound(settings: &BuiltinSettings) -> BoundTools {
+    bind(&researcher(), &builtin(settings), BindingMode::Exact).unwrap()
+}
+
+#[test]
+fn the_researcher_declares_the_tools_as_they_are() {
+    let specifications = builtin_specifications();
+    for declared in &bound(&BuiltinSettings::default()) {
+        let shipped = specifications
+            .iter()
+            .find(|tool| tool.name() == declared.name());
+        let (shipped, declared) = (
+            shipped.unwrap().attributes(),
+            declared.specification().attributes(),
+        );
+        assert_eq!(declared.risk, shipped.risk);
+        assert_eq!(declared.category, shipped.category);
+        assert_eq!(declared.timeout_seconds, shipped.timeout_seconds);
+        // What a file does not say is no.
+        for (said, meant) in [
+            (declared.idempotent, shipped.idempotent),
+            (declared.open_world, shipped.open_world),
+            (declared.sensitive, shipped.sensitive),
+        ] {
+            assert_eq!(said.unwrap_or(false), meant.unwrap_or(false));
+        }
+    }
+}
+
+#[test]
+fn the_researcher_is_in_the_canonical_layout() {
+    let text = text();
+    let formatted = windlass_gram::format(&windlass_gram::parse(&text));
+    assert_eq!(formatted.as_deref(), Some(text.as_str()));
+}
+
+/// Works on a task as a run does, without a gate: what the tool-caller asks for is called, until it is
+/// done. Gives the tools that were called and the answer.
+async fn work(settings: &BuiltinSettings, task: &str) -> (Vec<String>, String) {
+    const MOST_TURNS: usize = 6;
+    let (agent, bound) = (researcher(), bound(settings));
+    let reflex = Reflex::new(Settings::default());
+    let mut request = ModelRequest {
+        messages: vec![
+            ChatMessage::System {
+                content: agent.instruction().to_owned(),
+            },
+            ChatMessage::User {
+                content: task.to_owned(),
+            },
+        ],
+        tools: bound
+            .iter()
+            .map(|tool| Arc::clone(tool.specification()))
+            .collect(),
+    };
+    let mut called = Vec::new();
+    for turn in 0..MOST_TURNS {
+        let answer = reflex.answer(&request);
+        let asked = answer.calls.first().unwrap();
+        let RequestedArguments::Json(arguments) = asked.arguments.clone() else {
+            panic!("{asked:?}");
+        };
+        if asked.tool == FINISH {
+            return (called, arguments["answer"].as_str().unwrap().to_owned());
+        }
+        let content = match call(bound.get(&asked.tool).unwrap(), arguments.clone()).await {
+            CallEnd::Success(Value::String(text)) => text,
+            CallEnd::Success(value) => value.to_string(),
+            CallEnd::Error(failure) => failure.model_message,
+            other => panic!("{other:?}"),
+        };
+        let id = format!("call_{turn}");
+        request.messages.push(ChatMessage::Assistant {
+            content: String::new(),
+            calls: vec![ChatCall {
+                id: id.clone(),
+                tool: asked.tool.clone(),
+                arguments,
+            }],
+        });
+        request.messages.push(ChatMessage::Tool {
+            call_id: id,
+            tool: asked.tool.clone(),
+            content,
+        });
+        called.push(asked.tool.clone());
+    }
+    panic!("no answer after {MOST_TURNS} turns: {called:?}");
+}
+
+#[tokio::test]
+async fn the_researcher_tells_the_time() {
+    let (called, answer) = work(&BuiltinSettings::default(), "What time is it in UTC?").await;
+    assert_eq!(called, ["get_current_time"]);
+    assert!(
+        answer.contains("+00:00") && answer.contains("UTC"),
+        "{answer}"
+    );
+    let (_, answer) = work(&BuiltinSettings::default(), "What time is it in Tokyo?").await;
+    assert!(
+        answer.contains("+09:00") && answer.contains("Asia/Tokyo"),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn the_researcher_searches_the_web() {
+    let server = Server::searxng().await;
+    let task = "Search the web for the capital of France";
+    let (called, answer) = work(&search_at(&server, "/search"), task).await;
+    assert_eq!(called, ["web_search"]);
+    assert!(
+        answer.contains("Paris is the capital of France."),
+        "{answer}"
+    );
+    assert!(answer.contains("https://example.org/about"), "{answer}");
+}
+
+#[tokio::test]
+async fn the_researcher_reads_pages_and_files() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("plan.txt"), "Lift the load.").unwrap();
+    let page = html("<title>Rivers</title><p>The Seine is 777 km long.</p>");
+    let server = Server::with([("/rivers".to_owned(), page)].into()).await;
+    let hosts = HttpSettings::new([server.address.to_string()]).unwrap();
+    let settings = BuiltinSettings {
+        files: Some(FileSettings::new([directory.path()]).unwrap()),
+        http: hosts.allow_private(true),
+        ..BuiltinSettings::default()
+    };
+    let (called, answer) = work(&settings, "Read the file plan.txt").await;
+    assert_eq!(called, ["read_file"]);
+    assert!(answer.contains("Lift the load."), "{answer}");
+    let task = format!("Read the page {}", server.url("/rivers"));
+    let (called, answer) = work(&settings, &task).await;
+    assert_eq!(called, ["web_crawl"]);
+    assert!(answer.contains("The Seine is 777 km long."), "{answer}");
+    let (called, answer) = work(&settings, "Which files are there?").await;
+    assert_eq!(called, ["list_directory"]);
+    assert!(answer.contains("plan.txt"), "{answer}");
+}
+
+#[tokio::test]
+async fn the_researcher_says_what_is_not_configured() {
+    let task = "Search the web for the capital of France";
+    let (called, answer) = work(&BuiltinSettings::default(), task).await;
+    assert_eq!(called, ["web_search"]);
+    assert!(answer.contains("[search] endpoint"), "{answer}");
+}

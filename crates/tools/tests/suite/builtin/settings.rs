@@ -33,8 +33,10 @@ fn mistakes_in_settings_say_where_and_what_to_write() {
         told(SearchSettings::new(
             "https://user:hunter2@example.org/search",
         )),
+        told(SearchSettings::new("https://user:hunter2@example.org:x/")),
         told(search().with_max_results(0)),
         told(AutomationSettings::new("/automate")),
+        told(AutomationSettings::new("https://example.org/?task={}")),
     ];
     assert!(mistakes.iter().all(|mistake| !mistake.contains("hunter2")));
     insta::assert_snapshot!(mistakes.join("\n"));

