@@ -70,7 +70,9 @@ fn validate(path: &str) -> Result<(), Box<dyn Error>> {
             rows.push(row);
         }
     }
-    println!("classes examples neighbours strangers  accuracy  auroc   accepted  refused");
+    println!(
+        "classes examples neighbours strangers  accuracy  auroc   accepted  refused  calibration"
+    );
     let with_both = [false, true].map(|strangers| CUTS.map(|cut| (cut, strangers)));
     for ((classes, examples, neighbours), strangers) in with_both.into_iter().flatten() {
         let cut = Cut {
@@ -89,11 +91,12 @@ fn validate(path: &str) -> Result<(), Box<dyn Error>> {
             reports.iter().filter_map(figure).sum::<f64>() / reports.len() as f64
         };
         println!(
-            "{classes:7} {examples:8} {neighbours:10} {strangers:9}  {:.4}    {:.4} {:.4}    {:.4}",
+            "{classes:7} {examples:8} {neighbours:10} {strangers:9}  {:.4}    {:.4} {:.4}    {:.4}   {:.4}",
             mean(|report| report.accuracy),
             mean(|report| report.oos_auroc),
             mean(|report| report.accepted),
             mean(|report| report.oos_refused),
+            mean(|report| report.calibration_error),
         );
     }
     Ok(())

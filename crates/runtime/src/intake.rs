@@ -79,7 +79,7 @@ impl Intents {
     pub(crate) fn of_task(&self, run: &Run) -> Option<UserIntent> {
         let classifier = self
             .classifier
-            .get_or_init(|| IntentClassifier::train(&self.definitions.classes()).ok());
+            .get_or_init(|| self.definitions.train().ok());
         let tools: Vec<&ToolSpecification> = run.allowed_tools().map(|tool| &**tool).collect();
         let index = index(tools.iter().copied());
         let task = &run.task().description;

@@ -1,6 +1,9 @@
 //! The classifier: which of the classes a text belongs to, if any. Classes are defined by examples
 //! and by nothing else; examples of what belongs to none may be given, and need not be.
 
+use std::collections::HashSet;
+use std::ops::Range;
+
 use windlass_embed::{Embedder as _, StaticEmbedder};
 use windlass_spec::Confidence;
 
@@ -14,6 +17,9 @@ const MAX_EXAMPLES: usize = 30_000;
 
 /// How many examples the scales of the signs are measured on.
 const MEASURED: usize = 2_000;
+
+/// How many examples of a class a text is compared with; more would take long and tell little.
+const MAX_COMPARED: usize = 400;
 
 /// How many classes a ranking names.
 const RANKED: usize = 5;
@@ -202,7 +208,7 @@ impl IntentClassifier {
 
     /// The shares of all classes, the best class, and what speaks for it; nothing does if the text
     /// holds nothing known.
-    pub(super) fn read(&self, text: &str) -> (Vec<f32>, usize, Option<Signs>) {
+    fn read(&self, text: &str) -> (Vec<f32>, usize, Option<Signs>) {
         let (vector, known) = self.vocabulary.vector(&features(text));
         let embedding = StaticEmbedder::new().embed(text);
         let mut shares = self.words.scores(&vector);
@@ -221,7 +227,7 @@ impl IntentClassifier {
         if vector.is_empty() && embedding.is_zero() {
             return (shares, best, None);
         }
-        let rows = self.bounds[best]..self.bounds[best + 1];
+        let rows = compared(self.bounds[best]..self.bounds[best + 1]);
         let nearness = self.examples.nearness(embedding.as_slice(), rows, None);
         let signs = Signs {
             odds: Signs::odds(shares[best]),
@@ -266,7 +272,7 @@ fn examples<'a>(
     if classes.len() > MAX_CLASSES {
         return Err(TrainError::TooManyClasses(classes.len()));
     }
-    let mut names = std::collections::HashSet::new();
+    let mut names = HashSet::new();
     let belonging: usize = classes.iter().map(|class| class.examples.len()).sum();
     let all = belonging + out_of_scope.len();
     let mut examples = Vec::with_capacity(all.min(MAX_EXAMPLES));
@@ -308,6 +314,12 @@ fn even_part(count: usize, wanted: usize) -> impl Iterator<Item = usize> {
     (0..wanted).map(move |index| index * count / wanted)
 }
 
+/// The examples of a class that a text is compared with: all, unless they are very many.
+fn compared(rows: Range<usize>) -> impl Iterator<Item = usize> {
+    let begin = rows.start;
+    even_part(rows.len(), MAX_COMPARED).map(move |row| begin + row)
+}
+
 /// Where the examples of each class begin, and the last end; examples stand in the order of classes.
 fn bounds(labels: &[usize], classes: usize) -> Vec<usize> {
     (0..=classes)
@@ -327,7 +339,7 @@ fn scales(labels: &[usize], bounds: &[usize], means: &Means, embeddings: &Rows) 
             let distance = means.distance_to(&means.whiten(vector), label);
             // A mean lies farther from a vector that it was not made of.
             near_means.push(-distance * (count / (count - 1.0)).powi(2));
-            nearest.push(embeddings.nearness(vector, own, Some(row)));
+            nearest.push(embeddings.nearness(vector, compared(own), Some(row)));
         }
     }
     (

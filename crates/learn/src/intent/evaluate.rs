@@ -150,17 +150,16 @@ impl LabelledTexts {
     pub fn evaluate<'a>(&self, mut classify: impl FnMut(&str) -> Classification<'a>) -> Report {
         let (mut right, mut accepted_right, mut accepted, mut refused) = (0, 0, 0, 0);
         let mut scores = Vec::with_capacity(self.scored.len());
+        let mut stated = Vec::with_capacity(self.scored.len());
         for scored in &self.scored {
             let found = classify(&scored.text);
+            let first = found.ranking.first().map(|first| first.name);
+            let is_right = first.is_some() && first == scored.intent.as_deref();
             scores.push((found.in_scope.get(), scored.intent.is_some()));
+            stated.push((found.confidence.get(), is_right));
             match scored.intent.as_deref() {
                 Some(intent) => {
-                    right += usize::from(
-                        found
-                            .ranking
-                            .first()
-                            .is_some_and(|first| first.name == intent),
-                    );
+                    right += usize::from(is_right);
                     accepted += usize::from(found.intent.is_some());
                     accepted_right += usize::from(found.intent == Some(intent));
                 }
@@ -180,6 +179,7 @@ impl LabelledTexts {
             accepted: share(accepted, in_scope),
             accepted_and_right: share(accepted_right, in_scope),
             oos_refused: share(refused, out_of_scope),
+            calibration_error: calibration_error(&stated),
         }
     }
 }
@@ -239,6 +239,8 @@ pub struct Report {
     pub accepted_and_right: Option<f64>,
     /// Of the texts out of scope, the share taken for one.
     pub oos_refused: Option<f64>,
+    /// How far stated confidence is from the share that is right, on average, by tenths of confidence.
+    pub calibration_error: Option<f64>,
 }
 
 impl fmt::Display for Report {
@@ -254,6 +256,7 @@ impl fmt::Display for Report {
             ("accepted", self.accepted),
             ("accepted_and_right", self.accepted_and_right),
             ("oos_refused", self.oos_refused),
+            ("calibration_error", self.calibration_error),
         ] {
             match figure {
                 Some(figure) => write!(f, "\n{name:19} {figure:.4}")?,
@@ -266,6 +269,21 @@ impl fmt::Display for Report {
 
 fn share(part: usize, whole: usize) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// The mean distance between stated and right, of texts whose stated confidence is in the same tenth.
+fn calibration_error(stated: &[(f64, bool)]) -> Option<f64> {
+    let mut tenths = [(0.0, 0.0); 10];
+    for &(confidence, is_right) in stated {
+        let tenth = &mut tenths[((confidence * 10.0) as usize).min(9)];
+        tenth.0 += confidence;
+        tenth.1 += f64::from(u8::from(is_right));
+    }
+    let distance: f64 = tenths
+        .iter()
+        .map(|(said, right)| (said - right).abs())
+        .sum();
+    (!stated.is_empty()).then(|| distance / stated.len() as f64)
 }
 
 /// The area under the curve, by ranks; equal scores share theirs. None unless both kinds occur.
@@ -287,7 +305,16 @@ fn auroc(mut scores: Vec<(f64, bool)>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::auroc;
+    use super::{auroc, calibration_error};
+
+    #[test]
+    fn calibration_error_is_how_far_stated_is_from_right() {
+        let stated = [(0.85, true), (0.85, false), (0.1, false), (1.0, true)];
+        let error = calibration_error(&stated).unwrap();
+        // Of four: 0.35 each for the first two, 0.1, and nothing.
+        assert!((error - 0.2).abs() < 1e-9, "{error}");
+        assert_eq!(calibration_error(&[]), None);
+    }
 
     #[test]
     fn auroc_is_how_often_one_in_scope_wins() {

@@ -1,7 +1,7 @@
 //! From a text to what its writer wants: the class gives the type, the tools that serve it and what it
 //! needs; the text gives further tools and what parameters are plainly in it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 use windlass_reflex::{Reflex, ToolIndex, ToolView};
@@ -95,7 +95,8 @@ fn suggested<'a>(
         .take(MOST_FOUND);
     let mut suggested: Vec<(f32, &ToolSpecification)> = declared.chain(alike).collect();
     suggested.sort_by(|left, right| right.0.total_cmp(&left.0));
-    suggested.dedup_by(|left, right| left.1.name() == right.1.name());
+    let mut seen = HashSet::new();
+    suggested.retain(|(_, tool)| seen.insert(tool.name()));
     suggested.truncate(MOST_SUGGESTED);
     suggested.into_iter().map(|(_, tool)| tool).collect()
 }

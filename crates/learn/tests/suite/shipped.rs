@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use windlass_learn::intent::{DefinitionError, IntentClassifier, IntentDefinitions};
 
-/// Written before the first try, and none of them an example.
+/// Written before the first try; none of them is an example.
 const HELD_OUT: [(&str, &str); 40] = [
     (
         "please summarize the minutes of the board meeting",
@@ -66,6 +66,7 @@ const HELD_OUT: [(&str, &str); 40] = [
     ("walk me through the deployment process", "explain"),
 ];
 
+/// None of these is an example either.
 const OUT_OF_SCOPE: [&str; 20] = [
     "hi there",
     "thanks a lot, that was great",
@@ -127,7 +128,7 @@ fn held_out_phrases_get_their_intent() {
         .filter(|(text, name)| classifier.classify(text).intent != Some(name))
         .map(|(text, name)| (text, name, classifier.classify(text)))
         .collect();
-    assert!(wrong.len() <= 2, "{} wrong: {wrong:#?}", wrong.len());
+    assert!(wrong.len() <= 1, "{} wrong: {wrong:#?}", wrong.len());
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn phrases_out_of_scope_get_none() {
         .filter(|text| classifier.classify(text).intent.is_some())
         .map(|text| (text, classifier.classify(text)))
         .collect();
-    assert!(wrong.len() <= 2, "{} wrong: {wrong:#?}", wrong.len());
+    assert!(wrong.len() <= 1, "{} wrong: {wrong:#?}", wrong.len());
 }
 
 #[test]

@@ -67,7 +67,10 @@ impl UserIntent {
 /// What a person wants, before it is checked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "UserIntent")]
+#[schemars(
+    rename = "UserIntent",
+    description = "What a person wants, as it was understood. The type must be declared, the tools must exist, and the parameters must fit one of them."
+)]
 pub struct RawUserIntent {
     /// Which of the declared intents it is.
     #[schemars(with = "schema::Text")]

@@ -12,7 +12,7 @@ use windlass_model::{
     HostedModel, HostedSettings, ModelClient, ModelError, RecordingModel, ReflexModel, ReplayModel,
     ScriptedModel,
 };
-use windlass_runtime::{ConfigurationFiles, Crew, CrewError, Read, choose_model};
+use windlass_runtime::{Crew, CrewError, Read, choose_model};
 use windlass_spec::{Agent, AgentFile, AgentName, Model};
 use windlass_tools::{BindingMode, ToolLibrary};
 
@@ -21,7 +21,7 @@ use super::report::Reporter;
 use super::schema::{read_file, unknown};
 use super::settings::Governed;
 use super::terminal::complain;
-use super::{data, libraries, settings};
+use super::{libraries, settings};
 
 /// An agent that was chosen, and the file that declares it.
 pub(super) struct Chosen {
@@ -122,7 +122,12 @@ fn assemble_agent(
     options: &CrewOptions,
     data: Option<&Path>,
 ) -> anyhow::Result<Governed> {
-    let files = files(options, data)?;
+    let mut files = settings::files_for(options.project.as_deref(), data)?;
+    files.policies.clone_from(&options.policy);
+    let environment = options.environment.iter();
+    files
+        .flags
+        .extend(environment.map(|name| format!("environment={name}")));
     let (configured, read) = files.read(&Read::default())?;
     for warning in &configured.warnings {
         complain(&warning.to_string())?;
@@ -178,19 +183,6 @@ fn assemble_agent(
         anyhow::anyhow!("{error}{hint}")
     })?;
     Governed::new(crew, &configured, files, read, &options.library)
-}
-
-/// Where what holds for calls comes from. The policies are those of the file that was named, else
-/// those the configuration names, else those in the data directory, else the built-in ones.
-fn files(options: &CrewOptions, data: Option<&Path>) -> anyhow::Result<ConfigurationFiles> {
-    let mut files = settings::files(options.project.as_deref());
-    files.policies.clone_from(&options.policy);
-    files.usual_policies = Some(data::directory(data)?.join("policy.cedar"));
-    let environment = options.environment.iter();
-    files
-        .flags
-        .extend(environment.map(|name| format!("environment={name}")));
-    Ok(files)
 }
 
 /// What is asked instead of the models the agents declare, if one of those cannot be. Says which

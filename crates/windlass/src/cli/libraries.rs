@@ -2,8 +2,10 @@
 //! program, and library files.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use windlass_config::{Configuration, Library};
+use windlass_spec::ToolSpecification;
 use windlass_tools::{
     AutomationSettings, BUILTIN, BuiltinSettings, Fact, FileSettings, HttpSettings, SearchSettings,
     ToolLibrary, builtin, builtin_libraries, builtin_library,
@@ -39,6 +41,24 @@ pub(super) fn find(name: &str) -> anyhow::Result<ToolLibrary> {
         true => find_under(name, &configured()?.configuration),
         false => find_under(name, &Configuration::default()),
     }
+}
+
+/// The tools of the libraries that the configuration names which a policy may be about, besides
+/// `known`. None, if the libraries cannot be used: that is told elsewhere.
+pub(super) fn named_in(
+    policies: &str,
+    configuration: &Configuration,
+    known: &[Arc<ToolSpecification>],
+) -> Vec<Arc<ToolSpecification>> {
+    let Ok(library) = all(&[], configuration) else {
+        return Vec::new();
+    };
+    let tools = library.iter().filter_map(|tool| tool.specification().ok());
+    tools
+        .filter(|tool| policies.contains(&format!("\"{}\"", tool.name())))
+        .filter(|tool| known.iter().all(|known| known.name() != tool.name()))
+        .map(Arc::new)
+        .collect()
 }
 
 /// The libraries that ship with the program.

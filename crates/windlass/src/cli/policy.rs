@@ -14,9 +14,11 @@ use windlass_spec::{AgentFile, ToolSpecification};
 
 use super::Outcome;
 use super::arguments::{Policy, PolicyCommand};
+use super::libraries::named_in;
 use super::refusal::told;
 use super::report::Reporter;
 use super::schema::read_file;
+use super::settings::configured;
 use super::source::Source;
 use super::terminal::{complain, put};
 
@@ -60,7 +62,13 @@ impl PolicyText {
 
     /// The policies, checked against the tools.
     fn load(&self, tools: &[Arc<ToolSpecification>]) -> Result<Policies, Vec<PolicyError>> {
-        let mut loaded = Policies::load(&self.text, tools.iter().map(Arc::as_ref));
+        // A policy may be about tools that none of the agents has.
+        let others = match configured() {
+            Ok(configured) => named_in(&self.text, &configured.configuration, tools),
+            Err(_) => Vec::new(),
+        };
+        let known = tools.iter().chain(&others).map(Arc::as_ref);
+        let mut loaded = Policies::load(&self.text, known);
         if let (Err(errors), true) = (&mut loaded, tools.is_empty()) {
             for error in errors {
                 // A tool is not known, because none is.

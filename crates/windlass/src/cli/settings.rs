@@ -12,8 +12,8 @@ use windlass_runtime::{
 };
 
 use super::arguments::ConfigurationOptions;
-use super::libraries;
 use super::terminal::{complain, put};
+use super::{data, libraries};
 
 /// What was typed about the configuration, for all commands alike.
 static TYPED: OnceLock<ConfigurationOptions> = OnceLock::new();
@@ -32,6 +32,17 @@ pub(super) fn files(kept: Option<&Path>) -> ConfigurationFiles {
     let mut files = ConfigurationFiles::find(named, &directory);
     files.flags = typed.map(|typed| typed.set.clone()).unwrap_or_default();
     files
+}
+
+/// The files that what holds for calls comes from. The policies are those the configuration names,
+/// else those in the data directory, else the built-in ones.
+pub(super) fn files_for(
+    kept: Option<&Path>,
+    data: Option<&Path>,
+) -> anyhow::Result<ConfigurationFiles> {
+    let mut files = files(kept);
+    files.usual_policies = Some(data::directory(data)?.join("policy.cedar"));
+    Ok(files)
 }
 
 /// What the configuration says, without a crew in mind. Read once.

@@ -56,10 +56,8 @@ impl Examined {
     }
 
     pub(super) fn configuration(&mut self) {
-        let mut files = settings::files(None);
-        files.usual_policies = data::directory(self.data.as_deref())
-            .ok()
-            .map(|directory| directory.join("policy.cedar"));
+        let files = settings::files_for(None, self.data.as_deref());
+        let files = files.unwrap_or_else(|_| settings::files(None));
         self.project = files.project().map(Path::to_owned);
         let there: Vec<String> = files
             .files
@@ -308,8 +306,10 @@ impl Examined {
             .iter()
             .flat_map(|agent| agent.tools().to_vec())
             .collect();
+        let configuration = &self.configured.configuration;
+        let others = libraries::named_in(&self.configured.policies, configuration, &tools);
         let mut known: Vec<&ToolSpecification> = Vec::new();
-        for tool in &tools {
+        for tool in tools.iter().chain(&others) {
             if known.iter().all(|other| other.name() != tool.name()) {
                 known.push(tool);
             }

@@ -13,7 +13,7 @@ use windlass_core::model::{
 };
 use windlass_core::run::{Entry, Run, RunEnd, Task};
 use windlass_model::{ModelClient, ScriptedModel};
-use windlass_runtime::{Asked, Asker, Crew, Driver, NewTask, Stop, Stored, now};
+use windlass_runtime::{Asked, Asker, Crew, Driver, NewTask, Read, Stop, Stored, now};
 use windlass_spec::{
     Agent, AgentName, CallRecord, Effect, ErrorCategory, Failure, NonEmptyText, ToolResponse,
     ToolSpecification,
@@ -28,7 +28,7 @@ use crate::cli::live::Live;
 use crate::cli::report::Reporter;
 use crate::cli::run::block_on;
 use crate::cli::terminal::{complain, put, say};
-use crate::cli::{Outcome, approvals, data};
+use crate::cli::{Outcome, approvals, data, settings};
 
 pub(super) fn run(command: &ToolsCall, reporter: &Reporter) -> anyhow::Result<Outcome> {
     let Some(known) = Known::find(&command.tool, reporter)? else {
@@ -46,6 +46,9 @@ pub(super) fn run(command: &ToolsCall, reporter: &Reporter) -> anyhow::Result<Ou
         None => RequestedArguments::Json(arguments(&command.arguments, specification.signature())?),
     };
     let crew = crew(&known, specification, given)?;
+    let (configured, _) =
+        settings::files_for(None, command.data.as_deref())?.read(&Read::default())?;
+    crew.configure(&configured)?;
     let stored = data::open(command.data.as_deref())?;
     let new = NewTask {
         task: Task {
