@@ -22,7 +22,8 @@ cargo xtask COMMAND
            tests with many cases, and processes killed at 1,000 random moments
            (or at as many as WINDLASS_SOAK_KILLS says)
   bench    benchmarks: gram, loop (agent runs beside other runtimes), embed, start,
-           store (the journal beside the disk under it), gate (decisions)
+           store (the journal beside the disk under it), gate (decisions),
+           registry (changes of the configuration, tool search, intents)
   llama    starts the llama.cpp server of the tests, for use by hand
   deny     licences and advisories of the dependencies (needs cargo-deny)
 ";
@@ -37,22 +38,11 @@ fn main() -> ExitCode {
         ["bench"] | ["bench", "gram"] => bench("bench-gram"),
         ["bench", "loop"] => bench("bench-loop"),
         ["bench", "store"] => bench("bench-store"),
-        ["bench", "embed"] => run(cargo([
-            "run",
-            "--release",
-            "--package",
-            "windlass-embed",
-            "--example",
-            "measure",
-        ])),
-        ["bench", "gate"] => run(cargo([
-            "run",
-            "--release",
-            "--package",
-            "windlass-policy",
-            "--example",
-            "decisions",
-        ])),
+        ["bench", "embed"] => example("windlass-embed", "measure"),
+        ["bench", "gate"] => example("windlass-policy", "decisions"),
+        ["bench", "registry"] => example("windlass-runtime", "swap")
+            .and_then(|()| example("windlass-reflex", "tool_search"))
+            .and_then(|()| example("windlass-learn", "intent")),
         ["bench", "start"] => run(cargo(["build", "--release", "--package", "windlass"]))
             .and_then(|()| start::measure(&root(), &target())),
         ["llama"] => llama(),
@@ -73,6 +63,18 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs a program of a package that measures something.
+fn example(package: &str, name: &str) -> anyhow::Result<()> {
+    run(cargo([
+        "run",
+        "--release",
+        "--package",
+        package,
+        "--example",
+        name,
+    ]))
 }
 
 fn test() -> anyhow::Result<()> {
