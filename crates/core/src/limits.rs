@@ -57,6 +57,18 @@ impl Limit {
         format!("{kind}:{name}:{}", self.window)
     }
 
+    /// How long a call takes to flow back, in microseconds.
+    fn interval(&self) -> i64 {
+        let window = i64::from(self.window.seconds().unwrap_or(0)) * 1_000_000;
+        (window / i64::from(self.count.get())).max(1)
+    }
+
+    /// What is to be kept after a call that was taken is given back.
+    #[must_use]
+    pub fn give_back(&self, kept: Timestamp) -> Timestamp {
+        Timestamp::from_microseconds(kept.as_microseconds().saturating_sub(self.interval()))
+    }
+
     /// Takes one call, given what was kept of the calls before it: what is to be kept then, or when
     /// the next call can be taken. A limit on calls at the same time has no such moment and refuses
     /// nothing here.
@@ -68,7 +80,7 @@ impl Limit {
             return Ok(now);
         };
         let window = i64::from(seconds) * 1_000_000;
-        let interval = (window / i64::from(self.count.get())).max(1);
+        let interval = self.interval();
         let now_at = now.as_microseconds();
         let kept = kept.map_or(now_at, Timestamp::as_microseconds);
         // A clock that was set back must not shut a tool off for longer than its window.

@@ -81,6 +81,12 @@ fn told(problems: &[impl ToString]) -> String {
     told.join("\n")
 }
 
+/// What the tools of a library say of themselves, where a signature says it.
+fn specifications(library: &ToolLibrary) -> Vec<Arc<ToolSpecification>> {
+    let specified = library.iter().filter_map(|tool| tool.specification().ok());
+    specified.map(Arc::new).collect()
+}
+
 fn bound(agent: &Agent, library: &ToolLibrary, mode: BindingMode) -> Result<BoundTools, CrewError> {
     bind(agent, library, mode).map_err(|failures| CrewError::Binding {
         agent: agent.name().clone(),
@@ -98,8 +104,8 @@ pub struct Crew {
     lead: Worker,
     others: Vec<Worker>,
     mode: BindingMode,
-    /// The tools of its library, which policies may name.
-    other_tools: Vec<Arc<ToolSpecification>>,
+    /// Tools that exist elsewhere, which policies may name.
+    known: Vec<Arc<ToolSpecification>>,
     /// What an operator lays down, now. Whoever decides takes it as it is and is never kept waiting
     /// by a change.
     laid: Arc<ArcSwap<Laid>>,
@@ -110,6 +116,8 @@ pub struct Crew {
 struct Laid {
     governance: Governance,
     intake: Arc<Intake>,
+    /// The tools of the library, which policies may name.
+    other_tools: Vec<Arc<ToolSpecification>>,
     /// What stands behind the tools of each agent, where that is not what it began with.
     tools: HashMap<AgentName, BoundTools>,
     /// What that comes to for each agent, made when it is first needed.
@@ -121,6 +129,7 @@ impl From<Governance> for Laid {
         Self {
             governance,
             intake: Arc::default(),
+            other_tools: Vec::new(),
             tools: HashMap::new(),
             rules: Mutex::default(),
         }
@@ -135,7 +144,7 @@ impl Crew {
             lead,
             others: Vec::new(),
             mode: BindingMode::Exact,
-            other_tools: Vec::new(),
+            known: Vec::new(),
             laid: Arc::default(),
         }
     }
@@ -143,7 +152,12 @@ impl Crew {
     /// The same crew under what an operator lays down.
     #[must_use]
     pub fn governed_by(mut self, governance: Governance) -> Self {
-        self.laid = Arc::new(ArcSwap::from_pointee(governance.into()));
+        let other_tools = self.laid.load().other_tools.clone();
+        let laid = Laid {
+            other_tools,
+            ..governance.into()
+        };
+        self.laid = Arc::new(ArcSwap::from_pointee(laid));
         self
     }
 
@@ -174,6 +188,10 @@ impl Crew {
         }
         let mut laid = Laid::from(configured.governance(agents()));
         laid.intake = Arc::new(configured.intake());
+        laid.other_tools = match library {
+            None => self.laid.load().other_tools.clone(),
+            Some(library) => specifications(library),
+        };
         laid.tools = match library {
             None => self.laid.load().tools.clone(),
             Some(library) => self
@@ -193,7 +211,13 @@ impl Crew {
     /// # Errors
     /// If the policies do not fit the tools of one of the agents.
     pub fn govern(&self, governance: Governance) -> Result<(), CrewError> {
-        self.lay_down(governance.into())
+        let before = self.laid.load();
+        self.lay_down(Laid {
+            intake: Arc::clone(&before.intake),
+            other_tools: before.other_tools.clone(),
+            tools: before.tools.clone(),
+            ..governance.into()
+        })
     }
 
     fn lay_down(&self, laid: Laid) -> Result<(), CrewError> {
@@ -239,7 +263,8 @@ impl Crew {
                 governance.http_methods.insert(name, method);
             }
         }
-        let mut others = self.other_tools.clone();
+        let mut others = self.known.clone();
+        others.extend_from_slice(&laid.other_tools);
         others.extend(self.iter().flat_map(|worker| worker.agent.tools().to_vec()));
         let mut names = HashSet::new();
         others.retain(|tool| names.insert(tool.name().clone()));
@@ -270,6 +295,13 @@ impl Crew {
         self
     }
 
+    /// The same crew, whose policies may name these tools as well.
+    #[must_use]
+    pub fn knowing(mut self, tools: Vec<Arc<ToolSpecification>>) -> Self {
+        self.known = tools;
+        self
+    }
+
     /// Puts the agent `lead` to work with all agents it may hand work to, directly or through each
     /// other. They are found in `agents` by name; `model` says which model each asks.
     ///
@@ -296,8 +328,9 @@ impl Crew {
         };
         let mut crew = Self::new(worker(lead)?);
         crew.mode = mode;
-        let specified = library.iter().filter_map(|tool| tool.specification().ok());
-        crew.other_tools = specified.map(Arc::new).collect();
+        let mut laid = Laid::default();
+        laid.other_tools = specifications(library);
+        crew.laid = Arc::new(ArcSwap::from_pointee(laid));
         let mut wanted = lead.agents().to_vec();
         while let Some(name) = wanted.pop() {
             if crew.get(&name).is_some() {

@@ -40,6 +40,8 @@ pub(crate) type End = (CallId, bool, Timestamp);
 pub(crate) struct Admitted {
     limiter: Arc<Limiter>,
     running: Vec<Key>,
+    /// The limits over time it was taken from.
+    taken: Vec<(Key, Limit)>,
 }
 
 impl Admitted {
@@ -48,6 +50,18 @@ impl Admitted {
         Self {
             limiter: Arc::clone(limiter),
             running: Vec::new(),
+            taken: Vec::new(),
+        }
+    }
+
+    /// Gives the call back: it was not made after all.
+    pub(crate) fn give_back(mut self) {
+        let taken = std::mem::take(&mut self.taken);
+        let mut state = self.limiter.state();
+        for (key, limit) in taken {
+            if let Some(due) = state.dues.get_mut(&key) {
+                *due = limit.give_back(*due);
+            }
         }
     }
 }
@@ -86,17 +100,23 @@ impl Limiter {
         let mut state = self.state();
         let dues = state.taken(tenant, limits, now)?;
         state.dues.extend(dues);
-        let mut running = Vec::new();
+        let (mut running, mut taken) = (Vec::new(), Vec::new());
         for limit in limits {
-            if limit.window == Window::Concurrent {
-                let key = key(tenant, limit);
+            let key = key(tenant, limit);
+            if limit.window != Window::Concurrent {
+                taken.push((key, limit.clone()));
+            } else {
                 *state.running.entry(key.clone()).or_default() += 1;
                 running.push(key);
             }
         }
         drop(state);
         let limiter = Arc::clone(self);
-        Ok(Admitted { limiter, running })
+        Ok(Admitted {
+            limiter,
+            running,
+            taken,
+        })
     }
 
     /// Remembers how a call of a tool ended.

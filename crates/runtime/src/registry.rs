@@ -81,7 +81,7 @@ impl Configured {
             policies: self.policies.clone(),
             environment: configuration.environment().to_string(),
             undo_window: configuration.gate().undo_window,
-            floor: floor(configuration),
+            floor: self.floor(),
             overrides: configuration
                 .risk()
                 .iter()
@@ -130,6 +130,19 @@ impl Configured {
         governance
     }
 
+    /// What the built-in floor goes by.
+    #[must_use]
+    pub fn floor(&self) -> FloorSettings {
+        let gate = self.configuration.gate();
+        FloorSettings {
+            confidence_threshold: gate.confidence_threshold,
+            unstated_confidence: match gate.without_confidence {
+                WithoutConfidence::Hold => Unstated::Hold,
+                WithoutConfidence::Ask => Unstated::Ask,
+            },
+        }
+    }
+
     /// What the configuration lays down about what models are shown.
     pub(crate) fn intake(&self) -> Intake {
         let selection = self.configuration.selection();
@@ -168,14 +181,4 @@ fn callable<'a>(
         }
     }
     callable
-}
-
-fn floor(configuration: &Configuration) -> FloorSettings {
-    FloorSettings {
-        confidence_threshold: configuration.gate().confidence_threshold,
-        unstated_confidence: match configuration.gate().without_confidence {
-            WithoutConfidence::Hold => Unstated::Hold,
-            WithoutConfidence::Ask => Unstated::Ask,
-        },
-    }
 }

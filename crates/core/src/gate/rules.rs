@@ -218,13 +218,13 @@ impl Rules {
                 add(Scope::Category(category.clone()), of);
             }
         }
-        let own = self.principals.get(principal.principal.as_str());
-        if let Some(standing) = own.or_else(|| self.principals.get(EVERYBODY)) {
-            add(
-                Scope::Principal(principal.principal.clone()),
-                &standing.limits,
-            );
-        }
+        // What is laid down for somebody goes before what is for everybody, window by window.
+        let of = |name: &str| self.principals.get(name).map(|held| &held.limits);
+        let own = of(principal.principal.as_str());
+        let everybody = of(EVERYBODY).cloned().unwrap_or_default();
+        let of_principal =
+            own.map_or_else(|| everybody.clone(), |own| everybody.overridden_by(own));
+        add(Scope::Principal(principal.principal.clone()), &of_principal);
         limits
     }
 

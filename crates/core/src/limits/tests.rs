@@ -34,6 +34,17 @@ fn a_limit_lets_its_count_through_at_once_and_then_one_at_a_time() {
 }
 
 #[test]
+fn what_is_given_back_can_be_taken_again() {
+    let limit = limit(Window::PerMinute, 2);
+    let one = limit.take(None, at(0.0)).unwrap();
+    let two = limit.take(Some(one), at(0.0)).unwrap();
+    assert!(limit.take(Some(two), at(0.0)).is_err());
+    let back = limit.give_back(two);
+    assert_eq!(back, one);
+    assert_eq!(limit.take(Some(back), at(0.0)), Ok(two));
+}
+
+#[test]
 fn a_lower_limit_goes_on_from_what_was_used_up() {
     let mut kept = None;
     for _ in 0..10 {

@@ -155,7 +155,6 @@ impl Run {
             let before = record.arguments().clone();
             **record = with_set(record, set);
             stand.before_edit.get_or_insert(before);
-            stand.set = set.keys().cloned().collect();
         }
         if let Some(failure) = decision.failure() {
             self.advance(call, CallChange::Fail(failure), at)?;

@@ -185,13 +185,9 @@ impl Run {
         if held.is_some() && record.was_permitted() {
             text = format!("The call was scheduled and has run since. {text}");
         }
-        if stand.before_edit().is_some() {
+        if stand.is_edited() {
             let ran = canonical(&Value::Object(record.arguments().clone()));
-            let who = match stand.set.as_slice() {
-                [] => "A person changed the arguments".to_owned(),
-                set => format!("The operator sets `{}`", set.join("`, `")),
-            };
-            text = format!("{who}; the call was made with {ran}. {text}");
+            text = format!("A person changed the arguments; the call was made with {ran}. {text}");
         }
         if let Some(word) = &stand.word {
             text = format!("{text} {word}");

@@ -189,7 +189,7 @@ impl Run {
                     if is_edited {
                         let before = record.arguments().clone();
                         stand.before_edit.get_or_insert(before);
-                        stand.set.clear();
+                        stand.is_edited = true;
                         **record = record.with_arguments(arguments);
                     }
                 }

@@ -16,10 +16,10 @@ pub struct Stand {
     pub(super) question: Option<Approval>,
     /// Leave that people gave, and with how much care.
     pub(super) approved: Option<SecurityLevel>,
-    /// What the model asked for, if a person or the operator changed it.
+    /// What the model asked for, if a person changed it or the operator added to it.
     pub(super) before_edit: Option<Map<String, Value>>,
-    /// The arguments that the operator set.
-    pub(super) set: Vec<String>,
+    /// Whether a person changed it.
+    pub(super) is_edited: bool,
     /// The undo window.
     pub(super) held: Option<Held>,
     /// What a person said about a call whose end nobody knew, or that nobody did.
@@ -49,7 +49,12 @@ impl Stand {
         self.held.map(|held| held.until)
     }
 
-    /// What the model asked for, if a person or the operator changed it.
+    /// Whether a person changed what the model asked for.
+    pub(super) fn is_edited(&self) -> bool {
+        self.is_edited
+    }
+
+    /// What the model asked for, if a person changed it or the operator added to it.
     #[must_use]
     pub fn before_edit(&self) -> Option<&Map<String, Value>> {
         self.before_edit.as_ref()

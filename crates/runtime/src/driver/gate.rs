@@ -176,7 +176,10 @@ impl Drive<'_> {
         let readiness = match driver.limiter.admit(tenant, &limits, now) {
             Ok(admitted) => match driver.durable.take(tenant, &lasting(&limits), now).await? {
                 None => return Ok(Some(admitted)),
-                Some(used_up) => Readiness::limited(used_up.limit, used_up.until, now),
+                Some(used_up) => {
+                    admitted.give_back();
+                    Readiness::limited(used_up.limit, used_up.until, now)
+                }
             },
             Err(readiness) => readiness,
         };

@@ -6,14 +6,15 @@ use serde_json::{Value, json};
 use windlass_config::{Mistake, Shown, schema};
 use windlass_runtime::{ConfigurationError, Configured, Read};
 use windlass_spec::Agent;
+use windlass_tools::ToolLibrary;
 
 use super::Outcome;
 use super::arguments::{Config, ConfigCommand};
 use super::report::Reporter;
 use super::schema::read_file;
-use super::settings;
 use super::table::{one_line, say_table};
 use super::terminal::{complain, put, say};
+use super::{libraries, settings};
 
 /// How much of a value is shown.
 const VALUE: usize = 80;
@@ -103,9 +104,16 @@ fn check(agent_files: &[PathBuf], as_json: bool, reporter: &Reporter) -> anyhow:
 /// What is odd about a configuration by itself, and what does not fit the tools of agents.
 fn mistakes(configured: &Configured, agents: &[Agent]) -> Vec<Mistake> {
     let mut mistakes = configured.warnings.clone();
-    if !agents.is_empty() {
-        mistakes.extend(configured.check(agents));
+    if agents.is_empty() {
+        return mistakes;
     }
+    let library = libraries::all(&[], &configured.configuration);
+    let library = library.unwrap_or_else(|_| ToolLibrary::new("none"));
+    let exists = |key: &str| key.split('.').any(|part| library.lookup(part).is_some());
+    let mut found = configured.check(agents);
+    // What no agent declares may still be a tool that there is.
+    found.retain(|mistake| mistake.is_error() || !exists(&mistake.key));
+    mistakes.extend(found);
     mistakes
 }
 

@@ -82,7 +82,9 @@ pub(super) fn assembly(options: &CrewOptions) -> anyhow::Result<Map<String, Valu
     }
     let absolute = |path: &Path| std::fs::canonicalize(path).ok();
     options.policy = options.policy.map(|path| absolute(&path).unwrap_or(path));
-    options.project = settings::files(None).project().and_then(absolute);
+    let files = settings::files(None);
+    options.project = files.project().and_then(absolute);
+    options.set = files.flags;
     match serde_json::to_value(options)? {
         Value::Object(assembly) => Ok(assembly),
         _ => Ok(Map::new()),
@@ -124,6 +126,8 @@ fn assemble_agent(
 ) -> anyhow::Result<Governed> {
     let mut files = settings::files_for(options.project.as_deref(), data)?;
     files.policies.clone_from(&options.policy);
+    // What is typed now goes before what was typed when the run began.
+    files.flags = [options.set.clone(), files.flags].concat();
     let environment = options.environment.iter();
     files
         .flags
@@ -172,6 +176,7 @@ fn assemble_agent(
             None => Ok(Arc::new(hosted(agent.model(), options)?)),
         }
     };
+    let elsewhere = libraries::named_in(&configured.policies, configuration, &[]);
     let crew = Crew::assemble(agents, agent, &library, mode, &model).map_err(|error| {
         let hint = match (&error, options.library.as_slice()) {
             (CrewError::Binding { .. }, []) => {
@@ -182,6 +187,7 @@ fn assemble_agent(
         };
         anyhow::anyhow!("{error}{hint}")
     })?;
+    let crew = crew.knowing(elsewhere);
     Governed::new(crew, &configured, files, read, &options.library)
 }
 

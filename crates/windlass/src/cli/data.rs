@@ -30,11 +30,14 @@ fn data_directory() -> anyhow::Result<PathBuf> {
             .filter(|value| !value.is_empty())
             .map(PathBuf::from)
     };
-    if let Some(directory) = set("WINDLASS_DATA") {
-        return Ok(directory);
-    }
-    if let Some(directory) = configured()?.configuration.data_directory() {
-        return Ok(directory.to_owned());
+    match configured() {
+        Ok(configured) => {
+            if let Some(directory) = configured.configuration.data_directory() {
+                return Ok(directory.to_owned());
+            }
+        }
+        // Whoever says where runs are can see them whatever the configuration says.
+        Err(error) => return set("WINDLASS_DATA").ok_or(error),
     }
     set("XDG_DATA_HOME")
         .map(|data| data.join("windlass"))

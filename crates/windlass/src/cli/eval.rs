@@ -150,6 +150,7 @@ impl Asked {
             policy: None,
             environment: None,
             project: None,
+            set: Vec::new(),
             answered: 0,
         };
         Ok(Self::Client {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_policy::{DEFAULT_POLICIES, Policies, PolicyError, Problem};
+use windlass_runtime::Read;
 use windlass_spec::{AgentFile, ToolSpecification};
 
 use super::Outcome;
@@ -18,7 +19,7 @@ use super::libraries::named_in;
 use super::refusal::told;
 use super::report::Reporter;
 use super::schema::read_file;
-use super::settings::configured;
+use super::settings::{configured, files_for};
 use super::source::Source;
 use super::terminal::{complain, put};
 
@@ -46,9 +47,12 @@ impl PolicyText {
     /// was reported.
     fn read(path: Option<&Path>, reporter: &Reporter) -> anyhow::Result<Option<Self>> {
         let Some(path) = path else {
+            // Those that runs from here are under.
+            let (configured, _) = files_for(None, None)?.read(&Read::default())?;
+            let name = configured.policy_file.as_ref().map(|file| file.display());
             return Ok(Some(Self {
-                name: "default policies".to_owned(),
-                text: DEFAULT_POLICIES.to_owned(),
+                name: name.map_or("default policies".to_owned(), |name| name.to_string()),
+                text: configured.policies,
             }));
         };
         let (source, problem) = Source::read(path);

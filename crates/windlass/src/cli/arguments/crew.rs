@@ -69,6 +69,11 @@ pub(crate) struct CrewOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) project: Option<PathBuf>,
 
+    /// What was set of the configuration, in a run that is gone on with.
+    #[arg(skip)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) set: Vec<String>,
+
     /// Record what is said to and by the model in this file, for `--model replay:FILE`.
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]

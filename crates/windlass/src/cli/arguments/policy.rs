@@ -70,9 +70,9 @@ pub(crate) struct PolicyExplain {
     #[arg(long, value_name = "NUMBER")]
     pub(crate) confidence: Option<f64>,
 
-    /// Where the run would take place, such as `production`.
-    #[arg(long, value_name = "NAME", default_value = "local")]
-    pub(crate) environment: String,
+    /// Where the run would take place, instead of where the configuration says, such as `production`.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) environment: Option<String>,
 
     /// What others wrote may have led to the call.
     #[arg(long)]

@@ -190,6 +190,8 @@ impl Examined {
     pub(super) fn files(&mut self) {
         let configuration = self.configured.configuration.clone();
         for root in &configuration.files().roots {
+            // Without the dots that mean the same.
+            let root: PathBuf = root.components().collect();
             let place = root.display();
             self.add(match root.is_dir() {
                 true => Finding::fine("files", format!("the root `{place}` is there")),
@@ -223,6 +225,15 @@ impl Examined {
     /// The agents of a file: whether it is valid, and whether their tools are there.
     pub(super) fn agents(&mut self, file: &Path, reporter: &Reporter) -> anyhow::Result<()> {
         let place = file.display();
+        if !file.exists() {
+            let fix = "name a file that is there";
+            self.add(Finding::broken(
+                "agents",
+                format!("there is no {place}"),
+                fix,
+            ));
+            return Ok(());
+        }
         let declared = match read_file(file, reporter) {
             Ok(Some(declared)) => declared,
             Ok(None) | Err(_) => {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
-use windlass_core::risk::ToolRisk;
+use windlass_core::risk::{KnownTool, ToolRisk};
 use windlass_policy::{Request, Session};
 use windlass_runtime::local_identity;
 use windlass_spec::{Confidence, ToolSpecification};
@@ -15,6 +15,7 @@ use crate::cli::arguments::PolicyExplain;
 use crate::cli::refusal::Refusal;
 use crate::cli::report::Reporter;
 use crate::cli::schema::{read_file, unknown};
+use crate::cli::settings::configured;
 use crate::cli::terminal::{put, say};
 
 pub(super) fn run(command: &PolicyExplain, reporter: &Reporter) -> anyhow::Result<Outcome> {
@@ -42,7 +43,16 @@ pub(super) fn run(command: &PolicyExplain, reporter: &Reporter) -> anyhow::Resul
     let Some(policies) = policy.load_or_complain(file.tools())? else {
         return Ok(Outcome::Failed);
     };
-    let assessment = ToolRisk::of_specification(tool).with_arguments(&input);
+    let configured = configured()?;
+    let configuration = &configured.configuration;
+    let policies = policies.with_floor(configured.floor());
+    let known = KnownTool {
+        operator_override: configuration.risk().get(tool.name()).copied(),
+        ..KnownTool::specified(tool)
+    };
+    let assessment = ToolRisk::of(&known).with_arguments(&input);
+    let environment = command.environment.clone();
+    let environment = environment.unwrap_or_else(|| configuration.environment().to_string());
     let agent = file
         .agents()
         .iter()
@@ -58,7 +68,7 @@ pub(super) fn run(command: &PolicyExplain, reporter: &Reporter) -> anyhow::Resul
         input: Cow::Borrowed(&input),
         risk: assessment.level,
         confidence,
-        environment: Cow::Borrowed(&command.environment),
+        environment: Cow::Borrowed(&environment),
         tainted: command.tainted,
         session: Session::default(),
     };

@@ -62,10 +62,7 @@ pub(super) fn results(command: &ToolsResults) -> anyhow::Result<Outcome> {
         let rows: Vec<[String; 6]> = executions
             .iter()
             .map(|execution| {
-                let took = execution
-                    .ended_at
-                    .microseconds_since(execution.started_at)
-                    .div_ceil(1000);
+                let took = execution.ended_at.microseconds_since(execution.started_at) / 1000;
                 let told = execution.error.as_ref().or(execution.result.as_ref());
                 [
                     execution.call.to_string(),
