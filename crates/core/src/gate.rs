@@ -100,7 +100,7 @@ fn permission(call: &CallRecord, context: &GateContext<'_>, rules: &Rules) -> Op
 fn ready(call: &CallRecord, context: &GateContext<'_>, _: &Rules) -> Option<Decision> {
     let name = call.tool_name().as_str();
     let (stage, category, reason) = match context.readiness {
-        Readiness::Ready => return None,
+        Readiness::Ready | Readiness::Trial { .. } => return None,
         Readiness::Limited { limit, until, wait } => {
             let again = match until {
                 Some(until) => format!("try again at {until}, in {}", told(*wait)),

@@ -33,6 +33,16 @@ impl fmt::Display for Scope {
     }
 }
 
+/// What is kept of a limit: up to when calls have used it up, and how long each of them counted. If
+/// the limit is changed, it is known how many calls that were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// Up to when it is used up.
+    pub due: Timestamp,
+    /// How long a call took to flow back, in microseconds.
+    pub interval: i64,
+}
+
 /// A limit on calls.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Limit {
@@ -65,8 +75,12 @@ impl Limit {
 
     /// What is to be kept after a call that was taken is given back.
     #[must_use]
-    pub fn give_back(&self, kept: Timestamp) -> Timestamp {
-        Timestamp::from_microseconds(kept.as_microseconds().saturating_sub(self.interval()))
+    pub fn give_back(&self, kept: Kept) -> Kept {
+        let due = kept.due.as_microseconds().saturating_sub(kept.interval);
+        Kept {
+            due: Timestamp::from_microseconds(due),
+            ..kept
+        }
     }
 
     /// Takes one call, given what was kept of the calls before it: what is to be kept then, or when
@@ -75,21 +89,38 @@ impl Limit {
     ///
     /// # Errors
     /// The moment from which a call can be taken, if none can now.
-    pub fn take(&self, kept: Option<Timestamp>, now: Timestamp) -> Result<Timestamp, Timestamp> {
+    pub fn take(&self, kept: Option<Kept>, now: Timestamp) -> Result<Kept, Timestamp> {
         let Some(seconds) = self.window.seconds() else {
-            return Ok(now);
+            return Ok(Kept {
+                due: now,
+                interval: 1,
+            });
         };
         let window = i64::from(seconds) * 1_000_000;
         let interval = self.interval();
         let now_at = now.as_microseconds();
-        let kept = kept.map_or(now_at, Timestamp::as_microseconds);
+        // What was used up is worth as many calls under this limit as it was under the one before.
+        let used = kept.map_or(0, |kept| {
+            let used = kept.due.as_microseconds().saturating_sub(now_at).max(0);
+            match kept.interval == interval {
+                true => used,
+                false => {
+                    let used = i128::from(used) * i128::from(interval);
+                    let used = used / i128::from(kept.interval.max(1));
+                    i64::try_from(used).unwrap_or(i64::MAX)
+                }
+            }
+        });
         // A clock that was set back must not shut a tool off for longer than its window.
-        let due = kept.max(now_at).min(now_at.saturating_add(window));
+        let due = now_at.saturating_add(used.min(window));
         let earliest = due.saturating_sub(window - interval);
         if now_at < earliest {
             return Err(Timestamp::from_microseconds(earliest));
         }
-        Ok(Timestamp::from_microseconds(due.saturating_add(interval)))
+        Ok(Kept {
+            due: Timestamp::from_microseconds(due.saturating_add(interval)),
+            interval,
+        })
     }
 }
 
@@ -105,6 +136,11 @@ pub enum Readiness {
     /// Nothing.
     #[default]
     Ready,
+    /// The tool kept failing, and it is time to try it again, once.
+    Trial {
+        /// How often it failed in a row.
+        failures: u32,
+    },
     /// A limit is used up.
     Limited {
         /// Which.
@@ -140,7 +176,7 @@ impl Readiness {
     #[must_use]
     pub fn retry_at(&self) -> Option<Timestamp> {
         match self {
-            Self::Ready => None,
+            Self::Ready | Self::Trial { .. } => None,
             Self::Limited { until, .. } => *until,
             Self::Failing { until, .. } => Some(*until),
         }
@@ -202,7 +238,7 @@ impl Breaker {
                 let latest = now.as_microseconds().saturating_add(cooldown);
                 let until = Timestamp::from_microseconds(until.min(latest));
                 if now >= until {
-                    return Readiness::Ready;
+                    return Readiness::Trial { failures };
                 }
                 Readiness::Failing {
                     failures,

@@ -32,7 +32,7 @@ const AGENT: &str = r#"
 fn main() -> Result<(), Box<dyn Error>> {
     let file = windlass_spec::read(AGENT).file.ok_or("no agent")?;
     let agent = file.agents().first().ok_or("no agent")?.clone();
-    let tools = bind(&agent, &hello(), BindingMode::Exact).map_err(|_| "cannot be bound")?;
+    let tools = bind(&agent, &hello::hello(), BindingMode::Exact).map_err(|_| "cannot be bound")?;
     let model = Arc::new(ScriptedModel::answers([]));
     let crew = Crew::new(Worker {
         agent: agent.clone(),

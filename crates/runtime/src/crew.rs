@@ -11,7 +11,7 @@ use windlass_core::gate::{Governance, Rules};
 use windlass_model::{ModelClient, ModelError};
 use windlass_policy::PolicyError;
 use windlass_spec::{Agent, AgentName, ToolSpecification};
-use windlass_tools::{BindingFailure, BindingMode, BoundTool, BoundTools, ToolLibrary, bind};
+use windlass_tools::{BindingFailure, BindingMode, BoundTool, BoundTools, Tool, ToolLibrary, bind};
 
 use crate::intake::Intake;
 use crate::registry::Configured;
@@ -79,6 +79,24 @@ pub enum CrewError {
 fn told(problems: &[impl ToString]) -> String {
     let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
     told.join("\n")
+}
+
+/// An agent whose tools are declared with at least the care that their authors ask for.
+fn with_own_attributes(agent: &Agent, library: &ToolLibrary) -> Agent {
+    agent.clone().map_tools(|tool| {
+        let own = library
+            .lookup(tool.name().as_str())
+            .and_then(Tool::attributes);
+        let Some(own) = own else {
+            return Arc::clone(tool);
+        };
+        let attributes = tool.attributes().with_own(own);
+        if attributes == *tool.attributes() {
+            return Arc::clone(tool);
+        }
+        let changed = (**tool).clone().with_attributes(attributes);
+        changed.map_or_else(|_| Arc::clone(tool), Arc::new)
+    })
 }
 
 /// What the tools of a library say of themselves, where a signature says it.
@@ -315,6 +333,7 @@ impl Crew {
         model: &ModelOf<'_>,
     ) -> Result<Self, CrewError> {
         let worker = |agent: &Agent| {
+            let agent = &with_own_attributes(agent, library);
             let tools = bound(agent, library, mode)?;
             let model = model(agent).map_err(|error| CrewError::Model {
                 agent: agent.name().clone(),

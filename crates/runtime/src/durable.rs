@@ -64,6 +64,18 @@ pub trait Durable: Send + Sync {
         Box::pin(std::future::ready(Ok(None)))
     }
 
+    /// Takes the one turn there is under a key until `until`, where others see it. When there is one
+    /// again, if it is taken.
+    fn take_turn<'d>(
+        &'d self,
+        _tenant: &'d str,
+        _key: &'d str,
+        _now: Timestamp,
+        _until: Timestamp,
+    ) -> DurableFuture<'d, Option<Timestamp>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// How the latest calls of a tool ended that say something about it, also those of others: which
     /// call, whether it failed, and when.
     fn latest_ends<'d>(

@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use windlass_core::limits::{Breaker, Limit, Readiness};
+use windlass_core::limits::{Breaker, Kept, Limit, Readiness};
 use windlass_spec::registry::Window;
 use windlass_spec::{CallId, Timestamp, ToolName};
 
@@ -22,9 +22,11 @@ pub(crate) struct Limiter {
 #[derive(Debug, Default)]
 struct State {
     /// Up to when calls have used up each limit.
-    dues: HashMap<Key, Timestamp>,
+    dues: HashMap<Key, Kept>,
     /// How many calls each limit on calls at the same time counts now.
     running: HashMap<Key, u32>,
+    /// Until when the one turn there is under a key is taken.
+    turns: HashMap<Key, Timestamp>,
     /// How the latest calls of each tool ended, the last at the end.
     ends: HashMap<(String, ToolName), VecDeque<End>>,
 }
@@ -119,6 +121,27 @@ impl Limiter {
         })
     }
 
+    /// Takes the one turn there is under a key until `until`. When there is one again, if it is taken.
+    pub(crate) fn take_turn(
+        &self,
+        tenant: &str,
+        key: &str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Option<Timestamp> {
+        let mut state = self.state();
+        let turn = state.turns.entry((tenant.to_owned(), key.to_owned()));
+        let turn = turn.or_insert(now);
+        let is_free = *turn <= now || *turn > until;
+        match is_free {
+            true => {
+                *turn = until;
+                None
+            }
+            false => Some(*turn),
+        }
+    }
+
     /// Remembers how a call of a tool ended.
     pub(crate) fn ended(&self, tenant: &str, tool: &ToolName, end: End) {
         let mut state = self.state();
@@ -161,7 +184,7 @@ impl State {
         tenant: &str,
         limits: &[Limit],
         now: Timestamp,
-    ) -> Result<Vec<(Key, Timestamp)>, Readiness> {
+    ) -> Result<Vec<(Key, Kept)>, Readiness> {
         let mut dues = Vec::new();
         for limit in limits {
             let key = key(tenant, limit);

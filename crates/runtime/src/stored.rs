@@ -181,6 +181,18 @@ impl Durable for Stored {
         waiting(move || Ok(store.take(&tenant, &limits, now)?.err()))
     }
 
+    fn take_turn<'d>(
+        &'d self,
+        tenant: &'d str,
+        key: &'d str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> DurableFuture<'d, Option<Timestamp>> {
+        let store = Arc::clone(&self.store);
+        let (tenant, key) = (tenant.to_owned(), key.to_owned());
+        waiting(move || store.take_turn(&tenant, &key, now, until))
+    }
+
     fn latest_ends<'d>(
         &'d self,
         tenant: &'d str,

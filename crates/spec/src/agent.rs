@@ -80,6 +80,21 @@ impl Agent {
         Ok(self)
     }
 
+    /// The same agent with each tool as `change` makes it. A tool keeps its name.
+    #[must_use]
+    pub fn map_tools(
+        mut self,
+        change: impl Fn(&Arc<ToolSpecification>) -> Arc<ToolSpecification>,
+    ) -> Self {
+        for tool in &mut self.tools {
+            let changed = change(tool);
+            if changed.name() == tool.name() {
+                *tool = changed;
+            }
+        }
+        self
+    }
+
     /// The same agent with one more sub-agent, by name.
     ///
     /// # Errors

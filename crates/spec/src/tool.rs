@@ -114,6 +114,35 @@ pub struct ToolAttributes {
     pub deprecated: Option<NonEmptyText>,
 }
 
+impl ToolAttributes {
+    /// What holds of a tool whose author declares `own`, and of which these are declared: in each the
+    /// one that asks for more care, and what only one of them says.
+    #[must_use]
+    pub fn with_own(&self, own: &Self) -> Self {
+        let careful = |said: Option<bool>, own: Option<bool>| match (said, own) {
+            (Some(said), Some(own)) => Some(said || own),
+            (said, own) => said.or(own),
+        };
+        // Twice is the same as once only if both say so.
+        let both = |said: Option<bool>, own: Option<bool>| match (said, own) {
+            (Some(said), Some(own)) => Some(said && own),
+            (said, own) => said.or(own),
+        };
+        Self {
+            risk: self.risk.max(own.risk),
+            category: self.category.clone().or_else(|| own.category.clone()),
+            timeout_seconds: self.timeout_seconds.or(own.timeout_seconds),
+            idempotent: both(self.idempotent, own.idempotent),
+            open_world: careful(self.open_world, own.open_world),
+            sensitive: careful(self.sensitive, own.sensitive),
+            undo_window_seconds: self.undo_window_seconds.or(own.undo_window_seconds),
+            deferred: self.deferred.or(own.deferred),
+            dry_run_argument: self.dry_run_argument.clone(),
+            deprecated: self.deprecated.clone().or_else(|| own.deprecated.clone()),
+        }
+    }
+}
+
 /// Why attributes were refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AttributeError {

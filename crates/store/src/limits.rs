@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension, params};
-use windlass_core::limits::Limit;
+use windlass_core::limits::{Kept, Limit};
 use windlass_spec::Timestamp;
 
 use crate::crash::Points;
@@ -40,6 +40,39 @@ impl Store {
             .read(|connection| Ok(taken(connection, tenant, limits, now)?.err()))
     }
 
+    /// Takes the one turn there is under a key until `until`. When there is one again, if it is taken.
+    ///
+    /// # Errors
+    /// If it could not be stored.
+    pub fn take_turn(
+        &self,
+        tenant: &str,
+        key: &str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Option<Timestamp>, Error> {
+        let (tenant, key) = (tenant.to_owned(), key.to_owned());
+        let (now, until) = (now.as_microseconds(), until.as_microseconds());
+        let taken = self
+            .writer
+            .wait_for(Work::new(Points::of("take"), move |connection| {
+                let mut take = connection.prepare_cached(
+                    "INSERT INTO rate_limits (tenant, limited, due, flow) VALUES (?1, ?2, ?4, 1)
+                     ON CONFLICT (tenant, limited) DO UPDATE SET due = excluded.due
+                     -- A clock that was set back makes nobody wait longer than a turn lasts.
+                     WHERE due <= ?3 OR due > ?4",
+                )?;
+                if take.execute(params![tenant, key, now, until])? > 0 {
+                    return Ok(i64::MIN);
+                }
+                let mut select = connection.prepare_cached(
+                    "SELECT due FROM rate_limits WHERE tenant = ?1 AND limited = ?2",
+                )?;
+                Ok(select.query_row(params![tenant, key], |row| row.get(0))?)
+            }))?;
+        Ok((taken != i64::MIN).then(|| Timestamp::from_microseconds(taken)))
+    }
+
     /// Takes a call from all of the limits, or from none of them if one is used up.
     ///
     /// # Errors
@@ -61,11 +94,17 @@ impl Store {
                 let taken = taken(connection, &tenant, &limits, now)?;
                 if let Ok(dues) = &taken {
                     let mut keep = connection.prepare_cached(
-                        "INSERT INTO rate_limits (tenant, limited, due) VALUES (?1, ?2, ?3)
-                     ON CONFLICT (tenant, limited) DO UPDATE SET due = excluded.due",
+                        "INSERT INTO rate_limits (tenant, limited, due, flow) VALUES (?1, ?2, ?3, ?4)
+                     ON CONFLICT (tenant, limited)
+                     DO UPDATE SET due = excluded.due, flow = excluded.flow",
                     )?;
                     for (limit, due) in limits.iter().zip(dues) {
-                        keep.execute(params![tenant, limit.key(), due.as_microseconds()])?;
+                        keep.execute(params![
+                        tenant,
+                        limit.key(),
+                        due.due.as_microseconds(),
+                        due.interval
+                    ])?;
                     }
                 }
                 *told.lock().unwrap_or_else(PoisonError::into_inner) = taken.map(drop);
@@ -82,16 +121,21 @@ fn taken(
     tenant: &str,
     limits: &[Limit],
     now: Timestamp,
-) -> Result<Result<Vec<Timestamp>, UsedUp>, Error> {
+) -> Result<Result<Vec<Kept>, UsedUp>, Error> {
     let mut select = connection
-        .prepare_cached("SELECT due FROM rate_limits WHERE tenant = ?1 AND limited = ?2")?;
+        .prepare_cached("SELECT due, flow FROM rate_limits WHERE tenant = ?1 AND limited = ?2")?;
     let mut dues = Vec::with_capacity(limits.len());
     let mut used_up: Option<UsedUp> = None;
     for limit in limits {
-        let kept: Option<i64> = select
-            .query_row(params![tenant, limit.key()], |row| row.get(0))
+        let kept = select
+            .query_row(params![tenant, limit.key()], |row| {
+                Ok(Kept {
+                    due: Timestamp::from_microseconds(row.get(0)?),
+                    interval: row.get(1)?,
+                })
+            })
             .optional()?;
-        match limit.take(kept.map(Timestamp::from_microseconds), now) {
+        match limit.take(kept, now) {
             Ok(due) => dues.push(due),
             Err(until) => {
                 if used_up.as_ref().is_none_or(|other| other.until < until) {

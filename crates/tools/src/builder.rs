@@ -8,7 +8,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use windlass_gram::{Diagnostic, LineIndex};
-use windlass_spec::{NonEmptyText, Signature, SignatureError, TextError, ToolName, Type};
+use windlass_spec::{
+    NonEmptyText, Signature, SignatureError, TextError, ToolAttributes, ToolName, Type,
+};
 
 use crate::answer::answer;
 use crate::command::CommandLine;
@@ -29,6 +31,7 @@ pub struct ToolBuilder {
     handler: Option<MakeHandler>,
     winds_down: bool,
     http_method: Option<HttpMethod>,
+    attributes: Option<ToolAttributes>,
 }
 
 /// Makes the handler once it is known what the tool promises to return.
@@ -45,12 +48,21 @@ impl ToolBuilder {
             handler: None,
             winds_down: false,
             http_method: None,
+            attributes: None,
         }
     }
 
     /// What the tool does, for the model that may choose it.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();
+        self
+    }
+
+    /// What is declared about its use. An agent that declares the tool may ask for more care, never
+    /// for less.
+    #[must_use]
+    pub fn attributes(mut self, attributes: ToolAttributes) -> Self {
+        self.attributes = Some(attributes);
         self
     }
 
@@ -191,6 +203,7 @@ impl ToolBuilder {
                     handler: handler(self.promised),
                     winds_down: self.winds_down,
                     http_method: self.http_method,
+                    attributes: self.attributes.map(Arc::new),
                 })
             }
             _ => Err(ToolBuildError {

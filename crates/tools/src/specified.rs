@@ -22,17 +22,20 @@ impl Tool {
         Signature::new(parameters, returns).map_err(|error| error.to_string())
     }
 
-    /// A specification that says what the implementation says, and declares nothing beyond it.
+    /// A specification that says what the implementation says, and declares what its author does.
     ///
     /// # Errors
     /// Why no signature says what it takes or gives.
     pub fn specification(&self) -> Result<ToolSpecification, String> {
         let description = NonEmptyText::or(self.description(), "(no description)");
-        Ok(ToolSpecification::new(
-            self.name().clone(),
-            description,
-            self.signature()?,
-        ))
+        let specification =
+            ToolSpecification::new(self.name().clone(), description, self.signature()?);
+        match self.attributes() {
+            Some(own) => specification
+                .with_attributes(own.clone())
+                .map_err(|error| error.to_string()),
+            None => Ok(specification),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_core::gate::Permit;
-use windlass_spec::{ErrorCategory, NonEmptyText, ToolName};
+use windlass_spec::{ErrorCategory, NonEmptyText, ToolAttributes, ToolName};
 
 use crate::builder::ToolBuilder;
 use crate::dispatch::DEFAULT_MAX_OUTPUT_BYTES;
@@ -66,12 +66,20 @@ pub struct Tool {
     /// Whether it answers to being stopped by putting something away, which is waited for.
     pub(crate) winds_down: bool,
     pub(crate) http_method: Option<HttpMethod>,
+    /// What its author declares about its use.
+    pub(crate) attributes: Option<Arc<ToolAttributes>>,
 }
 
 impl Tool {
     /// Begins a tool of that name.
     pub fn builder(name: impl Into<String>) -> ToolBuilder {
         ToolBuilder::new(name.into())
+    }
+
+    /// What its author declares about its use, if anything.
+    #[must_use]
+    pub fn attributes(&self) -> Option<&ToolAttributes> {
+        self.attributes.as_deref()
     }
 
     /// Its name.

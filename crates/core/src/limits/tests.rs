@@ -50,10 +50,18 @@ fn a_lower_limit_goes_on_from_what_was_used_up() {
     for _ in 0..10 {
         kept = Some(limit(Window::PerHour, 10).take(kept, at(0.0)).unwrap());
     }
-    assert_eq!(
-        limit(Window::PerHour, 1).take(kept, at(1.0)),
-        Err(at(3600.0))
-    );
+    let until = limit(Window::PerHour, 1).take(kept, at(1.0)).unwrap_err();
+    assert!(at(3590.0) < until && until <= at(3601.0), "{until}");
+}
+
+#[test]
+fn a_higher_limit_counts_the_calls_that_were_made_and_no_more() {
+    let kept = limit(Window::PerDay, 1).take(None, at(0.0)).unwrap();
+    let (raised, mut kept) = (limit(Window::PerDay, 100), Some(kept));
+    for _ in 0..99 {
+        kept = Some(raised.take(kept, at(1.0)).unwrap());
+    }
+    assert!(raised.take(kept, at(1.0)).is_err());
 }
 
 #[test]
@@ -68,7 +76,11 @@ fn a_clock_set_back_shuts_nothing_off_for_longer_than_the_window() {
 fn a_limit_on_calls_at_the_same_time_has_no_moment() {
     let limit = limit(Window::Concurrent, 1);
     for _ in 0..5 {
-        assert!(limit.take(Some(at(9.0)), at(0.0)).is_ok());
+        let kept = Kept {
+            due: at(9.0),
+            interval: 1,
+        };
+        assert!(limit.take(Some(kept), at(0.0)).is_ok());
     }
 }
 
@@ -119,7 +131,8 @@ fn a_tool_that_keeps_failing_is_left_alone_for_a_while() {
     let left_alone = breaker.readiness(three, at(4.0));
     assert_eq!(left_alone.retry_at(), Some(at(33.0)));
     // Then it is tried again, and one more failure is enough.
-    assert_eq!(breaker.readiness(three, at(33.0)), Readiness::Ready);
+    let trial = Readiness::Trial { failures: 3 };
+    assert_eq!(breaker.readiness(three, at(33.0)), trial);
     let four = [failed(34.0), failed(3.0), failed(2.0), failed(1.0)];
     assert_eq!(breaker.readiness(four, at(35.0)).retry_at(), Some(at(64.0)));
     // A success makes up for everything before it.

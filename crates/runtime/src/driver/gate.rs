@@ -2,12 +2,15 @@
 //! starts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use windlass_core::approval::{Approval, Hold};
 use windlass_core::gate::{Decision, Verdict};
 use windlass_core::limits::Readiness;
 use windlass_core::run::{CallEnd, Event, GateStep, ToolQuestion};
-use windlass_spec::{CallId, CallState, Effect, ErrorCategory, Failure, RiskLevel, ToolName};
+use windlass_spec::{
+    CallId, CallState, Effect, ErrorCategory, Failure, RiskLevel, Timestamp, ToolName,
+};
 use windlass_store::Durability;
 
 use super::waiting::{LOOK_CLOSELY, Took};
@@ -42,7 +45,7 @@ impl Drive<'_> {
                     record.tool_name().clone(),
                     record.arguments().clone(),
                     now,
-                    std::time::Duration::from_micros(window),
+                    Duration::from_micros(window),
                 );
                 self.fresh.remove(call);
                 let event = Event::Held {
@@ -99,9 +102,17 @@ impl Drive<'_> {
 
     /// What the gate decides about a call now, leave given beforehand included.
     async fn decide(&self, call: &CallId) -> Result<Decision, DriveError> {
-        let who = self.journal.who();
         let readiness = self.readiness(call).await?;
-        let decision = self.run.decide(call, who, &self.rules, &readiness)?;
+        self.decide_if(call, &readiness).await
+    }
+
+    async fn decide_if(
+        &self,
+        call: &CallId,
+        readiness: &Readiness,
+    ) -> Result<Decision, DriveError> {
+        let who = self.journal.who();
+        let decision = self.run.decide(call, who, &self.rules, readiness)?;
         let now = self.driver.durable.now();
         let Some(standing) = self.run.standing_call(call, &decision, who, now) else {
             return Ok(decision);
@@ -149,6 +160,12 @@ impl Drive<'_> {
                 return Ok(Readiness::limited(used_up.limit, used_up.until, now));
             }
         }
+        self.health(tool, now).await
+    }
+
+    /// Whether a tool keeps failing.
+    async fn health(&self, tool: &ToolName, now: Timestamp) -> Result<Readiness, DriveError> {
+        let (driver, tenant) = (self.driver, self.journal.who().tenant.as_str());
         let breaker = self.rules.breaker();
         let ends = driver
             .durable
@@ -156,6 +173,31 @@ impl Drive<'_> {
         Ok(driver
             .limiter
             .health(tenant, tool, ends.await?, breaker, now))
+    }
+
+    /// Whether it is this call by which a tool that kept failing is tried again; nobody else does
+    /// meanwhile.
+    async fn try_again(&self, tool: &ToolName, now: Timestamp) -> Result<Readiness, DriveError> {
+        let Readiness::Trial { failures } = self.health(tool, now).await? else {
+            return Ok(Readiness::Ready);
+        };
+        let (driver, tenant) = (self.driver, self.journal.who().tenant.as_str());
+        let cooldown = self.rules.breaker().cooldown;
+        let micros = i64::try_from(cooldown.as_micros()).unwrap_or(i64::MAX);
+        let until = now.as_microseconds().saturating_add(micros);
+        let (key, until) = (format!("trial:{tool}"), Timestamp::from_microseconds(until));
+        let taken = match driver.limiter.take_turn(tenant, &key, now, until) {
+            Some(taken) => Some(taken),
+            None => driver.durable.take_turn(tenant, &key, now, until).await?,
+        };
+        Ok(match taken {
+            None => Readiness::Ready,
+            Some(until) => Readiness::Failing {
+                failures,
+                until,
+                wait: Duration::from_micros(until.microseconds_since(now)),
+            },
+        })
     }
 
     fn is_counted(&self, tool: &ToolName) -> bool {
@@ -173,7 +215,12 @@ impl Drive<'_> {
         };
         let (driver, now) = (self.driver, self.driver.durable.now());
         let tenant = self.journal.who().tenant.as_str();
+        let trial = match self.is_counted(tool) {
+            true => self.try_again(tool, now).await?,
+            false => Readiness::Ready,
+        };
         let readiness = match driver.limiter.admit(tenant, &limits, now) {
+            _ if trial != Readiness::Ready => trial,
             Ok(admitted) => match driver.durable.take(tenant, &lasting(&limits), now).await? {
                 None => return Ok(Some(admitted)),
                 Some(used_up) => {
@@ -214,6 +261,27 @@ impl Drive<'_> {
             return Ok(None);
         }
         if is_under_way {
+            // Rules may have changed since. A call that may not be made now is not made again.
+            let (_, decision) = self.run.call(call)?;
+            let now = self.decide_if(call, &Readiness::Ready).await?;
+            let is_stricter =
+                decision.is_none_or(|earlier| self.run.is_stricter(call, earlier, &now));
+            if is_stricter {
+                let message = format!(
+                    "the call was under way when its process died, and is not made again: {now}"
+                );
+                let failure = now.failure().unwrap_or_else(|| {
+                    Failure::new(ErrorCategory::PermissionDenied, Effect::None, "")
+                });
+                let failure = Failure {
+                    operator_message: message.clone(),
+                    model_message: message,
+                    effect: Effect::Unknown,
+                    ..failure
+                };
+                self.end_call(call, CallEnd::Error(failure).into()).await?;
+                return Ok(None);
+            }
             // It was counted when it started.
             return Ok(Some(Admitted::uncounted(&self.driver.limiter)));
         }

@@ -34,11 +34,13 @@ GROUP BY call;
 CREATE TRIGGER executions_stay BEFORE DELETE ON executions
 BEGIN SELECT RAISE(ABORT, 'executions are kept'); END;
 
--- What is kept of each rate limit: the moment up to which calls have used it up.
+-- What is kept of each rate limit: the moment up to which calls have used it up, and how long each of
+-- them took to flow back.
 CREATE TABLE rate_limits (
     tenant TEXT NOT NULL,
     limited TEXT NOT NULL,
     due INTEGER NOT NULL,
+    flow INTEGER NOT NULL,
     PRIMARY KEY (tenant, limited)
 ) STRICT, WITHOUT ROWID;
 

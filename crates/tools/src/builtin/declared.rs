@@ -216,11 +216,11 @@ impl Declared {
         Tool::builder(self.name)
             .description(self.description)
             .signature(self.signature)
+            .attributes(self.attributes())
     }
 
-    /// What is declared, as a specification. All of them are sound: the tests read each.
-    pub(super) fn specification(&self) -> Option<ToolSpecification> {
-        let attributes = ToolAttributes {
+    fn attributes(&self) -> ToolAttributes {
+        ToolAttributes {
             risk: Some(self.risk),
             category: NonEmptyText::new(self.category).ok(),
             timeout_seconds: TimeoutSeconds::try_from(self.timeout_seconds).ok(),
@@ -228,12 +228,16 @@ impl Declared {
             open_world: Some(self.open_world),
             sensitive: Some(self.sensitive),
             ..ToolAttributes::default()
-        };
+        }
+    }
+
+    /// What is declared, as a specification. All of them are sound: the tests read each.
+    pub(super) fn specification(&self) -> Option<ToolSpecification> {
         let specification = ToolSpecification::new(
             ToolName::new(self.name).ok()?,
             NonEmptyText::new(self.description).ok()?,
             Signature::parse(self.signature).ok()?,
         );
-        specification.with_attributes(attributes).ok()
+        specification.with_attributes(self.attributes()).ok()
     }
 }

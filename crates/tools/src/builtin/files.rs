@@ -215,7 +215,16 @@ impl Files {
     /// Where a file is said to be.
     fn file(&self, path: &str) -> Result<(&Root, Steps), ToolError> {
         match Place::parse(path, &self.names()).map_err(invalid)? {
-            Place::Below { root, steps } if steps.is_file() => Ok((self.root(root)?, steps)),
+            Place::Below { root, steps } if steps.is_file() => {
+                let root = self.root(root)?;
+                if self.settings.is_protected(root, steps.names()) {
+                    return Err(refused(format!(
+                        "{path:?} belongs to the rules and records of this program, which agents do \
+                         not touch"
+                    )));
+                }
+                Ok((root, steps))
+            }
             Place::Below { .. } | Place::Top => Err(invalid(format!(
                 "{path:?} is a directory; name a file in it"
             ))),

@@ -132,6 +132,7 @@ impl Root {
 pub struct FileSettings {
     roots: Vec<Root>,
     max_bytes: usize,
+    protected: Vec<PathBuf>,
 }
 
 impl FileSettings {
@@ -207,6 +208,7 @@ impl FileSettings {
         Ok(Self {
             roots,
             max_bytes: Self::DEFAULT_MAX_BYTES,
+            protected: Vec::new(),
         })
     }
 
@@ -217,6 +219,31 @@ impl FileSettings {
     pub fn with_max_bytes(mut self, max_bytes: u64) -> Result<Self, SettingsError> {
         self.max_bytes = bytes("files.max_bytes", max_bytes)?;
         Ok(self)
+    }
+
+    /// The same, without these files and directories, whatever the roots say: an agent must not write
+    /// the rules it is under, nor read what is kept about others.
+    #[must_use]
+    pub fn protecting(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        let real = |path: PathBuf| std::fs::canonicalize(&path).unwrap_or(path);
+        self.protected.extend(paths.into_iter().map(real));
+        self
+    }
+
+    /// Whether a file is not to be touched by an agent. No file of this name is: wherever one is, it
+    /// lays down rules for those who work there.
+    pub(super) fn is_protected(&self, root: &Root, names: &[String]) -> bool {
+        let is_configuration = names
+            .last()
+            .is_some_and(|name| name.eq_ignore_ascii_case("windlass.toml"));
+        let real = std::fs::canonicalize(root.directory());
+        let mut path = real.unwrap_or_else(|_| root.directory().to_owned());
+        path.extend(names);
+        is_configuration
+            || self
+                .protected
+                .iter()
+                .any(|protected| path.starts_with(protected))
     }
 
     /// The directories.

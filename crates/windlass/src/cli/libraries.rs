@@ -1,7 +1,7 @@
 //! Finds the libraries named on the command line or in the configuration: those that ship with the
 //! program, and library files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use windlass_config::{Configuration, Library};
@@ -13,6 +13,7 @@ use windlass_tools::{
 
 use super::schema::unknown;
 use super::settings::configured;
+use super::{data, settings};
 
 /// The libraries of these names, as one; those that the configuration names if there are none.
 pub(super) fn all(names: &[String], configuration: &Configuration) -> anyhow::Result<ToolLibrary> {
@@ -107,13 +108,34 @@ fn with_settings(configuration: &Configuration) -> anyhow::Result<ToolLibrary> {
     Ok(builtin(&builtin_settings(configuration)?))
 }
 
+/// What no agent may touch: what lays down its rules, and what is kept of its runs.
+fn rules_and_records(configuration: &Configuration) -> Vec<PathBuf> {
+    let files = settings::files(None);
+    let mut protected: Vec<PathBuf> = files.files.into_iter().map(|(_, path)| path).collect();
+    protected.extend(configuration.policies().map(Path::to_owned));
+    protected.extend(
+        configuration
+            .libraries()
+            .iter()
+            .filter_map(|library| match library {
+                Library::File(path) => Some(path.clone()),
+                Library::BuiltIn => None,
+            }),
+    );
+    protected.extend(data::directory(None));
+    protected
+}
+
 /// What the configuration lets the built-in tools touch.
 pub(super) fn builtin_settings(configuration: &Configuration) -> anyhow::Result<BuiltinSettings> {
     let (files, http) = (configuration.files(), configuration.http());
     let search = configuration.search();
     let files = match files.roots.as_slice() {
         [] => None,
-        roots => Some(FileSettings::new(roots.iter())?.with_max_bytes(files.max_bytes)?),
+        roots => {
+            let files = FileSettings::new(roots.iter())?.with_max_bytes(files.max_bytes)?;
+            Some(files.protecting(rules_and_records(configuration)))
+        }
     };
     let results = usize::try_from(search.max_results)?;
     let search = search.endpoint.as_deref().map(|endpoint| {
