@@ -50,15 +50,20 @@ fn show(node: &Node, path: &[&str], shown: &mut Vec<Shown>) {
 
 /// Words in the names of keys whose values nobody should see. Secrets do not belong into a
 /// configuration, but some will get there.
-const SECRET_WORDS: [&str; 7] = [
+const SECRET_WORDS: [&str; 9] = [
     "secret",
-    "password",
-    "passwd",
+    "passw",
+    "pwd",
     "token",
     "api_key",
     "apikey",
     "credential",
+    "auth",
+    "private_key",
 ];
+
+/// Whole names of such keys.
+const SECRET_NAMES: [&str; 3] = ["pw", "pass", "key"];
 
 const HIDDEN: &str = "[hidden]";
 
@@ -73,7 +78,18 @@ fn without_secrets(node: &Node, path: &[&str]) -> Value {
             node.value(),
             path.iter().skip(start + 1).any(|key| is_secret(key)),
         ),
-        _ => node.value(),
+        _ => without_query(node.value()),
+    }
+}
+
+/// An address without what stands behind its question mark: keys are often put there.
+fn without_query(value: Value) -> Value {
+    match value {
+        Value::String(text) if text.contains("://") => match text.split_once('?') {
+            Some((address, _)) => Value::from(format!("{address}?{HIDDEN}")),
+            None => Value::String(text),
+        },
+        other => other,
     }
 }
 
@@ -87,14 +103,14 @@ fn hide(value: Value, secret: bool) -> Value {
                 (key, hide(value, secret))
             })
             .collect(),
-        Value::String(_) if secret => Value::from(HIDDEN),
+        Value::String(_) | Value::Number(_) if secret => Value::from(HIDDEN),
         other => other,
     }
 }
 
 fn is_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase().replace('-', "_");
-    SECRET_WORDS.iter().any(|word| key.contains(word))
+    SECRET_WORDS.iter().any(|word| key.contains(word)) || SECRET_NAMES.contains(&key.as_str())
 }
 
 /// The first half of a digest is plenty to tell two configurations apart.

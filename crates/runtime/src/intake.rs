@@ -1,6 +1,7 @@
 //! Intake: what is found out about a task before a model is asked. What it wants, as far as its words
 //! tell, and which tools the model is shown, if there are too many to show all of them.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use windlass_config::Configuration;
@@ -94,12 +95,20 @@ impl Intents {
 pub(crate) struct Offered {
     pub(crate) tools: Vec<ToolName>,
     pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) set: BTreeMap<ToolName, Vec<String>>,
 }
 
 impl Offered {
     /// What the model of a run is to be shown under these rules; `intent` are the tools that suit what
     /// the task wants.
     pub(crate) fn of(run: &Run, rules: &Rules, intake: &Intake, intent: &[&str]) -> Self {
+        let set = rules.set_arguments().filter_map(|(name, set)| {
+            let tool = run
+                .allowed_tools()
+                .find(|tool| tool.name().as_str() == name)?;
+            Some((tool.name().clone(), set))
+        });
+        let set = set.collect();
         let mut left_out = Vec::new();
         let mut usable = Vec::new();
         for tool in run.allowed_tools() {
@@ -122,7 +131,11 @@ impl Offered {
         let tokens = |tool: &&ToolSpecification| estimated_tokens(&ToolView::from(*tool));
         if usable.iter().map(tokens).sum::<usize>() <= intake.token_budget {
             let tools = usable.iter().map(|tool| tool.name().clone()).collect();
-            return Self { tools, left_out };
+            return Self {
+                tools,
+                left_out,
+                set,
+            };
         }
         // What was looked for and found stays, the latest first; what the intent suggests comes after
         // what the operator always wants.
@@ -141,14 +154,19 @@ impl Offered {
         Self {
             tools: selected.offered.iter().map(name).collect(),
             left_out,
+            set,
         }
     }
 
     /// Whether this is what the model of a run is shown anyway.
     pub(crate) fn is_shown(&self, run: &Run) -> bool {
         match run.offer() {
-            Some(offer) => offer.tools == self.tools && offer.left_out == self.left_out,
-            None => self.left_out.is_empty(),
+            Some(offer) => {
+                offer.tools == self.tools
+                    && offer.left_out == self.left_out
+                    && offer.set == self.set
+            }
+            None => self.left_out.is_empty() && self.set.is_empty(),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use sha2::{Digest as _, Sha256};
 use windlass_config::{Configuration, Mistake, WithoutConfidence};
 use windlass_core::gate::{Entitlement, Governance, ToolRule};
 use windlass_core::limits::Breaker;
@@ -19,6 +20,9 @@ use crate::intake::{Intake, Intents};
 
 pub use files::{ConfigurationFiles, PROJECT_FILE, Read};
 pub use watch::{LibraryOf, OnReload, Reload, Watching, watch};
+
+/// So many bytes tell two configurations apart.
+const DIGEST_BYTES: usize = 8;
 
 /// A configuration, with the policies it names.
 #[derive(Debug, Clone)]
@@ -108,7 +112,7 @@ impl Configured {
                     .unwrap_or(NonZeroU32::MIN),
                 cooldown: configuration.breaker().cooldown,
             },
-            configuration: Some(configuration.digest().to_owned()),
+            configuration: Some(self.digest()),
             ..Governance::default()
         };
         for (name, tool) in callable(agents) {
@@ -128,6 +132,21 @@ impl Configured {
             governance.tools.insert(name.to_string(), rule);
         }
         governance
+    }
+
+    /// A short digest of everything that was laid down: the configuration and the policies.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.configuration.digest());
+        hash.update([0]);
+        hash.update(&self.policies);
+        let bytes = hash.finalize();
+        bytes
+            .iter()
+            .take(DIGEST_BYTES)
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 
     /// What the built-in floor goes by.

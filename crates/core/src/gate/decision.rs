@@ -302,7 +302,15 @@ impl Decision {
         (self.verdict == Verdict::Deny).then(|| {
             // A denial without a category can only come from a damaged journal. It stays a denial.
             let category = self.category.unwrap_or(ErrorCategory::PermissionDenied);
-            Failure::new(category, Effect::None, self.reason.clone())
+            let failure = Failure::new(category, Effect::None, self.reason.clone());
+            match (self.stage, self.reason.split_once(" (")) {
+                // Where the operator wrote it is no business of a model.
+                (Stage::Enabled, Some((what, _))) => Failure {
+                    model_message: format!("{what}; go on without it"),
+                    ..failure
+                },
+                _ => failure,
+            }
         })
     }
 }

@@ -138,8 +138,16 @@ impl Rules {
         let risks = tools.iter().map(|tool| {
             let name = tool.name();
             let method = governance.http_methods.get(name.as_str());
+            // Questions and searches change nothing, whatever words are in them.
+            let is_own = agent.tool(name.as_str()).is_some();
+            let is_sub_agent = agent
+                .agents()
+                .iter()
+                .any(|other| other.as_str() == name.as_str());
+            let harmless = (!is_own && !is_sub_agent).then_some(RiskLevel::Reversible);
+            let said = governance.overrides.get(name.as_str()).copied();
             let known = KnownTool {
-                operator_override: governance.overrides.get(name.as_str()).copied(),
+                operator_override: said.or(harmless),
                 http_method: method.map(String::as_str),
                 ..KnownTool::specified(tool)
             };
@@ -264,6 +272,15 @@ impl Rules {
     pub(crate) fn parameters(&self, tool: &str) -> Option<&Map<String, Value>> {
         let rule = self.tools.get(tool)?;
         (!rule.parameters.is_empty()).then_some(&rule.parameters)
+    }
+
+    /// The arguments of each tool that are set where a call leaves them out, by name.
+    pub fn set_arguments(&self) -> impl Iterator<Item = (&str, Vec<String>)> {
+        let set = self
+            .tools
+            .iter()
+            .filter(|(_, rule)| !rule.parameters.is_empty());
+        set.map(|(tool, rule)| (tool.as_str(), rule.parameters.keys().cloned().collect()))
     }
 
     /// The digest of the configuration this comes from, if it comes from one.

@@ -6,6 +6,7 @@ use windlass_spec::{
 
 use super::event::{CallEnd, Event};
 use super::gating::with_set;
+use super::offer::Offer;
 use super::outcome::{FoldError, RunEnd};
 use super::settings::Budget;
 use super::stand::{Held, Step};
@@ -43,12 +44,18 @@ impl Run {
                 intent,
                 tools,
                 left_out,
+                set,
                 ..
             } => {
                 if self.end.is_some() {
                     return Err(FoldError::Ended);
                 }
-                self.offer_tools(intent.as_deref(), tools, left_out);
+                self.offer_tools(Offer {
+                    intent: intent.as_deref().cloned(),
+                    tools: tools.clone(),
+                    left_out: left_out.clone(),
+                    set: set.clone(),
+                });
             }
             Event::Decided { call, decision, at } => self.take_decision(call, decision, *at)?,
             Event::Asked { request, .. } => self.take_question(request)?,

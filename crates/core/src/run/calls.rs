@@ -90,7 +90,10 @@ impl Run {
             return Err(self.unknown_tool(&requested.tool));
         };
         let arguments = self.arguments(&requested.arguments)?;
-        let misfits = tool.signature().misfits(&arguments);
+        let mut misfits = tool.signature().misfits(&arguments);
+        // What the operator sets is filled in at the gate, which looks at the whole again.
+        let is_set = |name: &str| self.is_set(tool.name(), name) && arguments.get(name).is_none();
+        misfits.retain(|misfit| !misfit.pointer.strip_prefix('/').is_some_and(is_set));
         let Value::Object(arguments) = arguments else {
             return Err(Mistake::Misfits(misfits));
         };

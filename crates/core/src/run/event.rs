@@ -1,7 +1,7 @@
 //! What happens to a run. Events are what a journal stores, in order; their form may grow but must
 //! stay readable, because old journals are folded again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -76,6 +76,9 @@ pub enum Event {
         /// The others, and why they are not.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left_out: Vec<LeftOut>,
+        /// The arguments of tools that the operator sets, and that calls may leave out.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        set: BTreeMap<ToolName, Vec<String>>,
         /// When.
         at: Timestamp,
     },

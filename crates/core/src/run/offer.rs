@@ -1,6 +1,7 @@
 //! Which tools a model is shown. Mostly all; but what is switched off is not, and where there are so
 //! many that they would crowd out the task, only those that fit it, with `find_tools` to find others.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
@@ -46,6 +47,8 @@ pub struct Offer {
     pub tools: Vec<ToolName>,
     /// The others, and why they are not.
     pub left_out: Vec<LeftOut>,
+    /// The arguments of tools that the operator sets, and that calls may leave out.
+    pub set: BTreeMap<ToolName, Vec<String>>,
 }
 
 impl Offer {
@@ -115,18 +118,16 @@ impl Run {
     }
 
     /// Takes what the model is shown from now on. What a task wants is found out once.
-    pub(super) fn offer_tools(
-        &mut self,
-        intent: Option<&RawUserIntent>,
-        tools: &[ToolName],
-        left_out: &[LeftOut],
-    ) {
+    pub(super) fn offer_tools(&mut self, mut offer: Offer) {
         let known = self.offer.take().and_then(|offer| offer.intent);
-        self.offer = Some(Offer {
-            intent: intent.cloned().or(known),
-            tools: tools.to_vec(),
-            left_out: left_out.to_vec(),
-        });
+        offer.intent = offer.intent.or(known);
+        self.offer = Some(offer);
+    }
+
+    /// Whether a call of a tool may leave an argument out because the operator sets it.
+    pub(super) fn is_set(&self, tool: &ToolName, argument: &str) -> bool {
+        let set = self.offer.as_ref().and_then(|offer| offer.set.get(tool));
+        set.is_some_and(|set| set.iter().any(|name| name == argument))
     }
 }
 

@@ -54,6 +54,7 @@ impl Drive<'_> {
             intent: new_intent.map(Box::new),
             tools: offered.tools,
             left_out: offered.left_out,
+            set: offered.set,
             at: self.driver.durable.now(),
         };
         self.happen(event, Durability::Relaxed).await?;

@@ -87,6 +87,15 @@ impl ConfigurationFiles {
             let Some(text) = read(path, "configuration", must_be)? else {
                 continue;
             };
+            // Whoever writes a file anew empties it first, and nobody means to drop all of it.
+            let held = expected.texts.get(path);
+            if text.trim().is_empty() && held.is_some_and(|held| !held.trim().is_empty()) {
+                return Err(ConfigurationError::Unreadable {
+                    what: "configuration",
+                    path: path.display().to_string(),
+                    why: "it is empty now; to drop all of it, leave a comment in it".to_owned(),
+                });
+            }
             let directory = path.parent().filter(|parent| *parent != Path::new(""));
             sources.push(Source {
                 layer: *layer,
@@ -181,18 +190,23 @@ fn read(
         path: path.display().to_string(),
         why,
     };
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound && !must_be => return Ok(None),
-        Err(error) if error.kind() == ErrorKind::NotADirectory && !must_be => return Ok(None),
-        Err(error) => return Err(unreadable(error.to_string())),
+    // What is no file is not opened: a pipe would keep everybody waiting.
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) => {
+            let is_absent = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+            // A link to nothing is a mistake, not an absence.
+            let is_link = path.symlink_metadata().is_ok();
+            return match is_absent && !must_be && !is_link {
+                true => Ok(None),
+                false => Err(unreadable(error.to_string())),
+            };
+        }
     };
-    let metadata = file
-        .metadata()
-        .map_err(|error| unreadable(error.to_string()))?;
     if !metadata.is_file() {
         return Err(unreadable("it is no file".to_owned()));
     }
+    let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
     let mut text = String::new();
     let mut limited = file.take(MAX_BYTES + 1);
     limited

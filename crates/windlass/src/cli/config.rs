@@ -104,6 +104,10 @@ fn check(agent_files: &[PathBuf], as_json: bool, reporter: &Reporter) -> anyhow:
 /// What is odd about a configuration by itself, and what does not fit the tools of agents.
 fn mistakes(configured: &Configured, agents: &[Agent]) -> Vec<Mistake> {
     let mut mistakes = configured.warnings.clone();
+    let names = agents.iter().map(Agent::name);
+    if !agents.is_empty() {
+        mistakes.extend(configured.configuration.check_agents(names));
+    }
     if agents.is_empty() {
         return mistakes;
     }

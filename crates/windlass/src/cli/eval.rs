@@ -52,8 +52,9 @@ fn intent(data: &Path, as_json: bool) -> anyhow::Result<Outcome> {
     let place = data.display();
     let text = std::fs::read_to_string(data)
         .with_context(|| format!("the texts in `{place}` cannot be read"))?;
+    // The error tells its cause itself.
     let texts = LabelledTexts::read(&text)
-        .with_context(|| format!("`{place}` is no file of labelled texts"))?;
+        .map_err(|error| anyhow::anyhow!("`{place}` is no file of labelled texts: {error}"))?;
     let spinner = indicatif::ProgressBar::new_spinner().with_message("learning from the examples");
     spinner.enable_steady_tick(std::time::Duration::from_millis(100));
     let started = Instant::now();

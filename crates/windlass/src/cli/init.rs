@@ -61,13 +61,11 @@ fn write(path: &Path, text: &str, over: bool) -> std::io::Result<bool> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory)?;
     }
-    let mut options = OpenOptions::new();
-    options.write(true);
-    match over {
-        true => options.create(true).truncate(true),
-        false => options.create_new(true),
-    };
-    match options.open(path) {
+    // A link is replaced, not followed: what it points to was not meant.
+    if over && path.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+        std::fs::remove_file(path)?;
+    }
+    match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(mut file) => file.write_all(text.as_bytes()).map(|()| true),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),

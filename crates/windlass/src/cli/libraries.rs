@@ -89,8 +89,14 @@ fn find_under(name: &str, configuration: &Configuration) -> anyhow::Result<ToolL
 
 fn from_file(path: &Path) -> anyhow::Result<ToolLibrary> {
     let name = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| anyhow::anyhow!("the library file `{name}` cannot be read: {error}"))?;
+    let unreadable =
+        |why: String| anyhow::anyhow!("the library file `{name}` cannot be read: {why}");
+    let metadata = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+    // A pipe would keep everybody waiting.
+    if !metadata.is_file() {
+        return Err(unreadable("it is no file".to_owned()));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
     // The parent of a bare name is the empty path, which is no directory.
     let directory = path.parent().filter(|parent| *parent != Path::new(""));
     let directory = directory.unwrap_or(Path::new("."));

@@ -96,7 +96,7 @@ impl Governed {
         let tell = move |reload: &Reload| {
             let told = match reload {
                 Reload::Changed(configured) => {
-                    let digest = configured.configuration.digest();
+                    let digest = configured.digest();
                     (
                         json!({"event": "configuration_changed", "configuration": digest}),
                         format!("the configuration was changed; {digest} holds from now on"),

@@ -48,7 +48,11 @@ fn every_example_does_what_its_page_says() {
 #[test]
 fn examples_are_in_the_canonical_layout() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let mut files = vec![examples.join("hello.gram"), examples.join("newsroom.gram")];
+    let mut files = vec![
+        examples.join("hello.gram"),
+        examples.join("newsroom.gram"),
+        examples.join("researcher.gram"),
+    ];
     for folder in ["units", "notes", "sql", "calendar", "lookup", "office"] {
         files.push(examples.join(folder).join("agent.gram"));
     }

@@ -1,7 +1,7 @@
 //! What an operator's configuration does to calls: permissions, limits, set arguments, and which
 //! tools a model is shown.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -267,6 +267,7 @@ fn a_model_is_shown_what_is_offered_and_told_how_to_find_the_rest() {
             left_out("send", LeftOutBecause::SwitchedOff),
             left_out("note", LeftOutBecause::Budget),
         ],
+        set: BTreeMap::new(),
         at,
     });
     assert_eq!(
@@ -276,7 +277,7 @@ fn a_model_is_shown_what_is_offered_and_told_how_to_find_the_rest() {
     // What was found is known from the journal alone.
     driven.says(vec![call(
         "find_tools",
-        json!({"query": "write something down"}),
+        json!({"query": "delete a note; drop table"}),
     )]);
     let note = driven.run.specification("note").unwrap().clone();
     driven.work(|_, _| CallEnd::Success(found(&[&note])));
@@ -290,6 +291,7 @@ fn a_model_is_shown_what_is_offered_and_told_how_to_find_the_rest() {
         intent: None,
         tools: vec![tool("search"), tool("note")],
         left_out: vec![left_out("send", LeftOutBecause::SwitchedOff)],
+        set: BTreeMap::new(),
         at,
     });
     assert_eq!(
@@ -310,4 +312,33 @@ fn decisions_name_the_configuration_they_were_made_under() {
     for decision in [denied, allowed] {
         assert_eq!(decision.configuration(), Some("0badcafe"));
     }
+}
+
+#[test]
+fn what_the_operator_sets_need_not_be_said_even_if_it_is_required() {
+    let mut governance = Governance::default();
+    let rule = ToolRule {
+        parameters: json!({"query": "the news"}).as_object().unwrap().clone(),
+        ..ToolRule::default()
+    };
+    governance.tools.insert("search".to_owned(), rule);
+    let mut driven = Driven::start("x", Settings::default());
+    driven.rules = rules_under(&governance);
+    // Without being told, a call without it is a mistake.
+    driven.says(vec![call("search", json!({}))]);
+    assert_eq!(driven.run.mistakes().len(), 1);
+    let set = driven.rules.set_arguments();
+    let set = set.map(|(name, set)| (tool(name), set)).collect();
+    let at = driven.now();
+    driven.happen(Event::Offered {
+        intent: None,
+        tools: vec![tool("search")],
+        left_out: Vec::new(),
+        set,
+        at,
+    });
+    driven.says(vec![call("search", json!({}))]);
+    driven.work(|_, arguments| CallEnd::Success(arguments["query"].clone()));
+    let record = driven.run.calls().next().unwrap();
+    assert_eq!(*record.outcome().unwrap().unwrap(), json!("the news"));
 }

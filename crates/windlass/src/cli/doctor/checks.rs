@@ -91,8 +91,12 @@ impl Examined {
                     let fix = fix.unwrap_or_else(|| {
                         "`windlass config schema` says what is allowed".to_owned()
                     });
+                    let severity = mistake.severity;
+                    // The help is the fix.
+                    let mut mistake = mistake;
+                    mistake.help = None;
                     let found = mistake.to_string();
-                    self.add(match mistake.severity {
+                    self.add(match severity {
                         Severity::Error => Finding::broken("configuration", found, fix),
                         Severity::Warning => Finding::odd("configuration", found, fix),
                     });

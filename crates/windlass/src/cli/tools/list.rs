@@ -56,7 +56,7 @@ pub(super) fn run(command: &ToolsList, reporter: &Reporter) -> anyhow::Result<Ou
             [
                 row.name.to_string(),
                 row.library.clone().unwrap_or_else(|| "-".to_owned()),
-                risk(row).unwrap_or_else(|| "-".to_owned()),
+                risk(row, configuration).unwrap_or_else(|| "-".to_owned()),
                 stage.as_str().to_owned(),
                 signature,
             ]
@@ -154,9 +154,10 @@ fn declared(tool: &Arc<ToolSpecification>, library: Option<&ToolLibrary>) -> Row
     }
 }
 
-fn risk(row: &Row) -> Option<String> {
-    let risk = row.specification.as_ref()?.attributes().risk?;
-    Some(risk.to_string())
+fn risk(row: &Row, configuration: &Configuration) -> Option<String> {
+    let set = configuration.risk().get(&row.name).copied();
+    let declared = || row.specification.as_ref()?.attributes().risk;
+    Some(set.or_else(declared)?.to_string())
 }
 
 fn as_json(row: &Row, past: &Past, configuration: &Configuration) -> Value {
@@ -168,7 +169,7 @@ fn as_json(row: &Row, past: &Past, configuration: &Configuration) -> Value {
         "library": row.library,
         "signature": row.signature.as_ref().ok(),
         "inexpressible": row.signature.as_ref().err(),
-        "risk": risk(row),
+        "risk": risk(row, configuration),
         "state": past.stage(&row.name, specification, configuration).as_str(),
         "category": settings.category,
         "enabled": settings.switched_off.is_none(),
