@@ -59,8 +59,8 @@ impl Store {
                 let mut take = connection.prepare_cached(
                     "INSERT INTO rate_limits (tenant, limited, due, flow) VALUES (?1, ?2, ?4, 1)
                      ON CONFLICT (tenant, limited) DO UPDATE SET due = excluded.due
-                     -- A clock that was set back makes nobody wait longer than a turn lasts.
-                     WHERE due <= ?3 OR due > ?4",
+                     -- After a clock was set back nobody waits much longer than a turn lasts.
+                     WHERE due <= ?3 OR due > 2 * ?4 - ?3",
                 )?;
                 if take.execute(params![tenant, key, now, until])? > 0 {
                     return Ok(i64::MIN);

@@ -117,7 +117,7 @@ fn the_table_of_keys_knows_the_words_of_the_specification() {
 #[test]
 fn the_starter_is_without_mistakes() {
     let configuration = configured(starter());
-    assert_eq!(configuration.files().roots, [Path::new("/project/.")]);
+    assert_eq!(configuration.files().roots, [Path::new("/project/notes")]);
 }
 
 /// What stands in the starter's comments must work as well.

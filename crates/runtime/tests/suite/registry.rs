@@ -12,12 +12,12 @@ use windlass_core::approval::PersonDecision;
 use windlass_core::gate::{Decision, Entitlement, Governance, Stage, ToolRule, Verdict};
 use windlass_core::limits::Breaker;
 use windlass_core::model::ModelAnswer;
-use windlass_core::run::{Entry, Run, RunEnd};
-use windlass_model::ScriptedModel;
-use windlass_runtime::{Crew, Driver, InMemory, Worker};
+use windlass_core::run::{Entry, Event, Run, RunEnd};
+use windlass_model::{ModelClient, ScriptedModel};
+use windlass_runtime::{Crew, Driver, Durable as _, InMemory, Worker};
 use windlass_spec::registry::{Permission, RateLimits, Window};
-use windlass_spec::{CallState, ErrorCategory};
-use windlass_store::ExecutionFilter;
+use windlass_spec::{CallState, ErrorCategory, NonEmptyText, RiskLevel, ToolAttributes};
+use windlass_store::{Durability, ExecutionFilter};
 use windlass_tools::{BindingMode, Tool, ToolError, ToolLibrary, bind};
 
 use super::office::{Office, finishes, pays};
@@ -249,8 +249,14 @@ async fn a_call_that_waits_is_judged_by_the_rules_of_when_it_starts() {
     let run = gone_on.unwrap().unwrap();
     let record = run.calls().next().unwrap();
     assert_eq!(record.state(), CallState::Error);
-    let told = &record.outcome().unwrap().unwrap_err().model_message;
+    let failure = record.outcome().unwrap().unwrap_err();
+    let told = &failure.operator_message;
     assert!(told.contains("switched off (windlass.toml:3)"), "{told}");
+    // Where the operator wrote it is no business of a model.
+    assert_eq!(
+        failure.model_message,
+        "the tool `pay` is switched off; go on without it"
+    );
     assert!(office.done().is_empty());
 }
 
@@ -279,6 +285,110 @@ async fn a_call_under_way_ends_under_the_rules_it_began_with() {
     assert_eq!(stages(&run), [Stage::Passed, Stage::Enabled]);
     let states: Vec<CallState> = run.calls().map(|call| call.state()).collect();
     assert_eq!(states, [CallState::Success, CallState::Error]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_a_process_died_with_is_not_made_again_if_it_may_not_be_made_now() {
+    let office = Office::new();
+    let kept = InMemory::default();
+    let model = || ScriptedModel::answers([looks("thing"), finish("Looked.")]);
+    let crew = |model, governance: Governance| {
+        Crew::new(office.worker("clerk", model)).governed_by(governance)
+    };
+    let driver = Driver::new(crew(model(), Governance::default()), Arc::new(kept.clone()));
+    let run = driver.start(new_task("Look.")).await.unwrap();
+    assert_eq!(office.forget().len(), 1);
+    // As if the process had died before the end of the call was written down.
+    let events = kept.events(run.id());
+    let started = |event: &Event| matches!(event, Event::CallStarted { .. });
+    let until = events.iter().position(started).unwrap();
+    for switched_off in [None, Some("since then".to_owned())] {
+        let is_off = switched_off.is_some();
+        let mut governance = Governance::default();
+        let rule = ToolRule {
+            switched_off,
+            ..ToolRule::default()
+        };
+        governance.tools.insert("look".to_owned(), rule);
+        let other = InMemory::default();
+        let (_, mut journal) = other.start(None, events[0].clone()).await.unwrap();
+        for event in &events[1..=until] {
+            let event = journal.redacted(event.clone()).unwrap();
+            journal.append(&event, Durability::Relaxed).await.unwrap();
+        }
+        let finishing = ScriptedModel::answers([finish("Looked.")]);
+        let driver = Driver::new(crew(finishing, governance), Arc::new(other));
+        let gone_on = driver.resume(run.id()).await.unwrap();
+        let state = gone_on.calls().next().unwrap().state();
+        match is_off {
+            true => assert_eq!((state, office.forget().len()), (CallState::Error, 0)),
+            false => assert_eq!((state, office.forget().len()), (CallState::Success, 1)),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_failed_is_tried_again_by_one_call_at_a_time() {
+    let mut office = Office::new();
+    office.governance.breaker = Breaker {
+        failures: NonZeroU32::new(2).unwrap(),
+        cooldown: Duration::from_secs(1),
+    };
+    let broken = Arc::new(AtomicBool::new(false));
+    let driver = office.driver_of(Crew::new(shaky(&broken, 2)));
+    driver.start(new_task("Try it.")).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    // Each of them has a connection of its own, as other processes have.
+    let tries = (0..6).map(|_| {
+        let driver = office.driver_of(Crew::new(shaky(&broken, 1)));
+        tokio::spawn(async move { driver.start(new_task("Try it.")).await.unwrap() })
+    });
+    let tries: Vec<_> = tries.collect();
+    let mut passed = 0;
+    for tried in tries {
+        let run = tried.await.unwrap();
+        passed += usize::from(stages(&run) == [Stage::Passed]);
+    }
+    assert_eq!(passed, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_is_declared_with_at_least_the_care_its_author_asks_for() {
+    let file = r#"
+        [tester:Agent {instruction: "Try it.", model: "OpenAI/gpt-4o-mini"} |
+          [shake:Tool {description: "Works or does not", risk: reversible, open_world: false} | (number::Int)==>(::Text)]]
+    "#;
+    let agent = windlass_spec::read(file).file.unwrap().agents()[0].clone();
+    let tool = Tool::builder("shake")
+        .description("Works or does not")
+        .signature("(number: Int) --> IO Text")
+        .attributes(ToolAttributes {
+            risk: Some(RiskLevel::Irreversible),
+            category: Some(NonEmptyText::new("file_tools").unwrap()),
+            open_world: Some(true),
+            sensitive: Some(true),
+            ..ToolAttributes::default()
+        })
+        .handler(|_| async { Ok(json!("fine")) });
+    let library = ToolLibrary::new("careful").with(tool.build().unwrap());
+    let model: Arc<dyn ModelClient> = Arc::new(ScriptedModel::answers([call(
+        "shake",
+        json!({"number": 1}),
+    )]));
+    let agents = std::slice::from_ref(&agent);
+    let crew = Crew::assemble(agents, &agent, &library, BindingMode::Exact, &|_| {
+        Ok(Arc::clone(&model))
+    });
+    let driver = Driver::new(crew.unwrap(), Arc::new(InMemory::default()));
+    let run = driver.start(new_task("Try it.")).await.unwrap();
+    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+    let declared = run.agent().tool("shake").unwrap().attributes().clone();
+    assert_eq!(declared.risk, Some(RiskLevel::Irreversible));
+    assert_eq!(declared.category.unwrap().as_str(), "file_tools");
+    assert_eq!(
+        (declared.open_world, declared.sensitive),
+        (Some(true), Some(true))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -50,7 +50,7 @@ pub(super) fn run(command: &Init) -> anyhow::Result<Outcome> {
     };
     say(&format!(
         "Try it:\n  {go}windlass run assistant.gram \"What time is it?\"\n  \
-         windlass run assistant.gram \"Read the file notes/welcome.md\"\n  \
+         windlass run assistant.gram \"Read the file welcome.md\"\n  \
          windlass doctor"
     ))?;
     Ok(Outcome::Done)

@@ -128,7 +128,7 @@ fn a_project_that_was_begun_runs_and_nothing_is_wrong_with_it() {
     assert_snapshot!(begun);
     let again = told(&place, &["init"]);
     assert!(again.contains("left as it is: ./windlass.toml"), "{again}");
-    let said = place.run(&["run", "assistant.gram", "Read the file notes/welcome.md"]);
+    let said = place.run(&["run", "assistant.gram", "Read the file welcome.md"]);
     assert!(said.contains("under the blue pot"), "{said}");
     assert!(said.ends_with("exit code 0\n"), "{said}");
     let checked = place.run(&["check", "assistant.gram"]);
@@ -276,6 +276,67 @@ fn calls_of_many_processes_at_once_take_no_more_than_there_is() {
         .collect();
     let count = |code| codes.iter().filter(|other| **other == Some(code)).count();
     assert_eq!((count(0), count(6)), (5, 7), "{codes:?}");
+}
+
+#[test]
+fn an_agent_does_not_write_the_rules_it_is_under() {
+    let place = Place::new()
+        .with(
+            "windlass.toml",
+            "policies = \"policy.cedar\"\n[files]\nroots = [\".\"]\n[gate]\nundo_window_seconds = 0\n",
+        )
+        .with("policy.cedar", "@id(\"all\") permit (principal, action, resource);\n");
+    let write = |path: &str| {
+        let path = format!("path={path}");
+        let call = [
+            "tools",
+            "call",
+            "write_file",
+            "--library",
+            "builtin",
+            "content=x",
+        ];
+        place.run(&[&call[..], &["mode=overwrite", &path]].concat())
+    };
+    for path in [
+        "windlass.toml",
+        "policy.cedar",
+        "./sub/../windlass.toml",
+        "Windlass.TOML",
+        "data/x",
+    ] {
+        let said = write(path);
+        assert!(!said.ends_with("exit code 0\n"), "{path}: {said}");
+    }
+    assert!(place.read("windlass.toml").contains("policies"));
+    assert!(place.read("policy.cedar").contains("permit"));
+    assert!(write("notes.txt").ends_with("exit code 0\n"));
+    let read = [
+        "tools",
+        "call",
+        "read_file",
+        "--library",
+        "builtin",
+        "path=data/windlass.db",
+    ];
+    assert!(
+        place.run(&read).contains("do not touch") || place.run(&read).contains("agents do not")
+    );
+}
+
+#[test]
+fn what_is_no_file_keeps_nobody_waiting() {
+    let place = Place::new();
+    let made = std::process::Command::new("mkfifo")
+        .arg(place.path("windlass.toml"))
+        .status();
+    assert!(made.unwrap().success());
+    let said = place.run(&["config", "check"]);
+    assert!(said.contains("it is no file"), "{said}");
+    std::fs::remove_file(place.path("windlass.toml")).unwrap();
+    std::os::unix::fs::symlink("nothing", place.path("admin.toml")).unwrap();
+    let said = place.run(&["config", "check"]);
+    assert!(said.contains("admin.toml` cannot be read"), "{said}");
 }
 
 #[test]

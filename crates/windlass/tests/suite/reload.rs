@@ -184,13 +184,19 @@ fn what_cannot_be_used_keeps_what_held_and_says_why() {
         let why = event["why"].as_str().unwrap().to_owned();
         assert!(why.contains(expected), "{expected}: {why}");
     };
-    // Wrong, half written, gone, a directory, not a text, unreadable policies.
+    // Wrong, half written, emptied, gone, a link to nothing, a directory, not a text, without policies
+    // or libraries.
     std::fs::write(&file, "[categories.analysis_tools]\nenabled = 1\n").unwrap();
     refuse("expected true or false");
     std::fs::write(&file, "[categories.analysis_too").unwrap();
     refuse("windlass.toml:1");
+    std::fs::write(&file, "").unwrap();
+    refuse("it is empty now");
     std::fs::remove_file(&file).unwrap();
     refuse("cannot be read");
+    std::os::unix::fs::symlink(place.path("nothing"), &file).unwrap();
+    refuse("cannot be read");
+    std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
     refuse("it is no file");
     std::fs::remove_dir(&file).unwrap();
