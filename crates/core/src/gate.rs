@@ -55,7 +55,7 @@ pub fn decide(call: &CallRecord, context: &GateContext<'_>, rules: &Rules) -> De
         .find_map(|stage| stage(call, context, rules))
         .unwrap_or_else(|| by_risk(call, context, rules));
     Decision {
-        configuration: rules.configuration().map(str::to_owned),
+        configuration: rules.configuration().map(Into::into),
         ..decision
     }
 }

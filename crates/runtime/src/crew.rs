@@ -347,8 +347,10 @@ impl Crew {
         };
         let mut crew = Self::new(worker(lead)?);
         crew.mode = mode;
-        let mut laid = Laid::default();
-        laid.other_tools = specifications(library);
+        let laid = Laid {
+            other_tools: specifications(library),
+            ..Laid::default()
+        };
         crew.laid = Arc::new(ArcSwap::from_pointee(laid));
         let mut wanted = lead.agents().to_vec();
         while let Some(name) = wanted.pop() {

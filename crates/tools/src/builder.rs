@@ -60,7 +60,6 @@ impl ToolBuilder {
 
     /// What is declared about its use. An agent that declares the tool may ask for more care, never
     /// for less.
-    #[must_use]
     pub fn attributes(mut self, attributes: ToolAttributes) -> Self {
         self.attributes = Some(attributes);
         self

@@ -1,10 +1,11 @@
 //! What the gate decided about a call, which of its stages did, and by what.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use windlass_policy::FloorReason;
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel, SecurityLevel, Timestamp};
 
@@ -57,11 +58,11 @@ pub struct Decision {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) retry_at: Option<Timestamp>,
     /// The arguments that the call left out and the operator sets.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub(super) set: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) set: BTreeMap<String, Value>,
     /// The digest of the configuration under which it was decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) configuration: Option<String>,
+    pub(super) configuration: Option<Box<str>>,
 }
 
 #[expect(
@@ -126,7 +127,7 @@ impl Decision {
             undo_window_seconds: None,
             covered_by: None,
             retry_at: None,
-            set: Map::new(),
+            set: BTreeMap::new(),
             configuration: None,
         }
     }
@@ -170,7 +171,7 @@ impl Decision {
             undo_window_seconds: window,
             covered_by: None,
             retry_at: None,
-            set: Map::new(),
+            set: BTreeMap::new(),
             configuration: None,
         }
     }
@@ -194,7 +195,7 @@ impl Decision {
     }
 
     /// The same decision about a call of which the operator sets these arguments.
-    pub(crate) fn setting(mut self, set: Map<String, Value>) -> Self {
+    pub(crate) fn setting(mut self, set: BTreeMap<String, Value>) -> Self {
         self.set = set;
         self
     }
@@ -286,7 +287,7 @@ impl Decision {
 
     /// The arguments that the call left out and the operator sets.
     #[must_use]
-    pub fn set(&self) -> &Map<String, Value> {
+    pub fn set(&self) -> &BTreeMap<String, Value> {
         &self.set
     }
 

@@ -175,7 +175,7 @@ impl Run {
             ..
         }) = self.entry_mut(call)
         {
-            *place = Some(decision.clone());
+            *place = Some(Box::new(decision.clone()));
             stand.approved = None;
             stand.held = None;
         }

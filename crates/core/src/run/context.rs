@@ -41,7 +41,7 @@ impl Run {
     fn environment(&self) -> &str {
         let entries = self.turns.iter().flat_map(|turn| &turn.entries);
         let mut decisions = entries.filter_map(|entry| match entry {
-            Entry::Call { decision, .. } => decision.as_ref(),
+            Entry::Call { decision, .. } => decision.as_deref(),
             _ => None,
         });
         let said = decisions.find_map(Decision::environment);

@@ -1,10 +1,10 @@
 //! A run at the gate: what the gate is told of it, what it decides about a call, and the permit that
 //! comes of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use windlass_policy::{Request, Session};
 use windlass_spec::registry::Permission;
 use windlass_spec::{CallId, CallRecord, CallState, RiskLevel, Timestamp, ToolSpecification};
@@ -39,7 +39,7 @@ impl Run {
         // What the operator sets is set once: a person may have agreed to the call since.
         let set = match earlier {
             None => self.set_by_operator(record, rules),
-            Some(_) => Map::new(),
+            Some(_) => BTreeMap::new(),
         };
         let decision = match set.is_empty() {
             true => self.decide_about_if(record, principal, rules, readiness),
@@ -90,7 +90,7 @@ impl Run {
     }
 
     /// The arguments that a call leaves out and the operator sets.
-    fn set_by_operator(&self, record: &CallRecord, rules: &Rules) -> Map<String, Value> {
+    fn set_by_operator(&self, record: &CallRecord, rules: &Rules) -> BTreeMap<String, Value> {
         let set = rules.parameters(record.tool_name().as_str());
         let is_left_out = |(name, _): &(&String, &Value)| !record.arguments().contains_key(*name);
         set.into_iter()
@@ -343,7 +343,7 @@ impl Run {
 }
 
 /// The call with what the operator sets.
-pub(super) fn with_set(record: &CallRecord, set: &Map<String, Value>) -> CallRecord {
+pub(super) fn with_set(record: &CallRecord, set: &BTreeMap<String, Value>) -> CallRecord {
     let mut arguments = record.arguments().clone();
     for (name, value) in set {
         arguments.insert(name.clone(), value.clone());

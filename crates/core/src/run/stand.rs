@@ -99,9 +99,9 @@ impl Run {
         if let Some(question) = &stand.question {
             return Some(Step::Asks(question.request().expires_at));
         }
-        let risk = decision.as_ref().and_then(Decision::risk_level);
+        let risk = decision.as_deref().and_then(Decision::risk_level);
         Some(match record.state() {
-            CallState::Pending => self.step_at_gate(record, decision.as_ref(), stand),
+            CallState::Pending => self.step_at_gate(record, decision.as_deref(), stand),
             CallState::Running => Step::Runs,
             // A person has to say what became of it, as far as anybody can. Journals from before
             // there were such questions tell no risk, and go on without.
@@ -219,7 +219,7 @@ impl Run {
             return RiskLevel::Irreversible;
         };
         decision
-            .as_ref()
+            .as_deref()
             .and_then(Decision::risk_level)
             .or_else(|| {
                 let tool = self.specification(record.tool_name().as_str())?;

@@ -82,7 +82,7 @@ pub enum Entry {
         /// Its record.
         record: Box<CallRecord>,
         /// What the gate decided, once it did.
-        decision: Option<Decision>,
+        decision: Option<Box<Decision>>,
         /// What people and time have to do with it.
         stand: Box<Stand>,
     },
@@ -217,7 +217,7 @@ impl Run {
         match self.entry(call)? {
             Entry::Call {
                 record, decision, ..
-            } => Ok((record, decision.as_ref())),
+            } => Ok((record, decision.as_deref())),
             _ => Err(FoldError::UnknownCall(call.clone())),
         }
     }

@@ -44,7 +44,7 @@ fn decisions(run: &Run) -> Vec<&Decision> {
     let entries = run.turns().iter().flat_map(|turn| &turn.entries);
     entries
         .filter_map(|entry| match entry {
-            Entry::Call { decision, .. } => decision.as_ref(),
+            Entry::Call { decision, .. } => decision.as_deref(),
             _ => None,
         })
         .collect()

@@ -238,17 +238,14 @@ impl Examined {
             ));
             return Ok(());
         }
-        let declared = match read_file(file, reporter) {
-            Ok(Some(declared)) => declared,
-            Ok(None) | Err(_) => {
-                let fix = format!("windlass check {place}");
-                self.add(Finding::broken(
-                    "agents",
-                    format!("{place} has mistakes"),
-                    fix,
-                ));
-                return Ok(());
-            }
+        let Ok(Some(declared)) = read_file(file, reporter) else {
+            let fix = format!("windlass check {place}");
+            self.add(Finding::broken(
+                "agents",
+                format!("{place} has mistakes"),
+                fix,
+            ));
+            return Ok(());
         };
         let configuration = self.configured.configuration.clone();
         let library =

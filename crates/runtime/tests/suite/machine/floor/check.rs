@@ -232,7 +232,7 @@ fn shape(entry: &Entry) -> Option<String> {
     else {
         return None;
     };
-    let verdict = decision.as_ref().map(Decision::verdict);
+    let verdict = decision.as_deref().map(Decision::verdict);
     let amount = record.arguments().get("amount");
     Some(format!(
         "{} {:?} {verdict:?} asked: {} held: {} {amount:?}",
