@@ -16,7 +16,9 @@ use windlass_core::run::{Entry, Event, Run, RunEnd};
 use windlass_model::{ModelClient, ScriptedModel};
 use windlass_runtime::{Crew, Driver, Durable as _, InMemory, Worker};
 use windlass_spec::registry::{Permission, RateLimits, Window};
-use windlass_spec::{CallState, ErrorCategory, NonEmptyText, RiskLevel, ToolAttributes};
+use windlass_spec::{
+    CallRecord, CallState, ErrorCategory, NonEmptyText, RiskLevel, ToolAttributes,
+};
 use windlass_store::{Durability, ExecutionFilter};
 use windlass_tools::{BindingMode, Tool, ToolError, ToolLibrary, bind};
 
@@ -283,7 +285,7 @@ async fn a_call_under_way_ends_under_the_rules_it_began_with() {
     let driver = Driver::new(crew.clone(), Arc::new(InMemory::default()));
     let run = driver.start(new_task("Try it.")).await.unwrap();
     assert_eq!(stages(&run), [Stage::Passed, Stage::Enabled]);
-    let states: Vec<CallState> = run.calls().map(|call| call.state()).collect();
+    let states: Vec<CallState> = run.calls().map(CallRecord::state).collect();
     assert_eq!(states, [CallState::Success, CallState::Error]);
 }
 
