@@ -74,6 +74,8 @@ fn known_tool(call: &CallRecord, context: &GateContext<'_>, _: &Rules) -> Option
 fn enabled(call: &CallRecord, _: &GateContext<'_>, rules: &Rules) -> Option<Decision> {
     let name = call.tool_name().as_str();
     rules.switched_off(name).map(|why| {
+        let said = format!("the tool `{name}` is switched off, ");
+        let why = why.strip_prefix(&said).unwrap_or(why);
         let reason = format!("the tool `{name}` is switched off ({why}); go on without it");
         Decision::deny(Stage::Enabled, ErrorCategory::PermissionDenied, reason)
     })
@@ -106,7 +108,7 @@ fn ready(call: &CallRecord, context: &GateContext<'_>, _: &Rules) -> Option<Deci
                 Some(until) => format!("try again at {until}, in {}", told(*wait)),
                 None => "try again when one of them has ended".to_owned(),
             };
-            let reason = format!("the limit `{limit}` is used up; {again}");
+            let reason = format!("the limit {limit} is used up; {again}");
             (Stage::RateLimit, ErrorCategory::RateLimited, reason)
         }
         Readiness::Failing {
