@@ -27,8 +27,8 @@
 //!
 //! [`Agent`] is the shortest way; [`Work::stream`] tells what happens meanwhile. This crate adds
 //! nothing else of its own; the parts are in `windlass-gram` (the notation), `windlass-spec` (agents,
-//! tools, records), `windlass-core` (the run machine and the gate), `windlass-model`,
-//! `windlass-tools`, `windlass-store` and `windlass-runtime`.
+//! tools, records), `windlass-config` (the configuration), `windlass-core` (the run machine and the
+//! gate), `windlass-model`, `windlass-tools`, `windlass-store` and `windlass-runtime`.
 
 mod agent;
 mod work;
@@ -42,7 +42,10 @@ pub use windlass_model::{
     Dialect, HostedModel, HostedSettings, ModelClient, ModelError, RecordingModel, ReflexModel,
     ReplayModel, ScriptedModel,
 };
-pub use windlass_runtime::{Crew, Driver, Durable, InMemory, NewTask, Stop, Stored, Worker};
+pub use windlass_runtime::{
+    ConfigurationFiles, Configured, Crew, Driver, Durable, InMemory, NewTask, Read, Stop, Stored,
+    Worker,
+};
 pub use windlass_spec as spec;
 pub use windlass_spec::{
     AgentFile, AgentName, AgentResponse, Message, Model, NonEmptyText, Provider, Reading,
@@ -50,8 +53,8 @@ pub use windlass_spec::{
     ToolSpecification, Type, read, write, write_agent,
 };
 pub use windlass_tools::{
-    BindingFailure, BindingMode, BoundTool, BoundTools, Tool, ToolBuildError, ToolError,
-    ToolLibrary, ToolType, bind, builtin_libraries, builtin_library, tool,
+    BindingFailure, BindingMode, BoundTool, BoundTools, BuiltinSettings, Tool, ToolBuildError,
+    ToolError, ToolLibrary, ToolType, bind, builtin, builtin_libraries, builtin_library, tool,
 };
 pub use work::{Completed, Update, Updates, Work};
 

@@ -15,8 +15,8 @@ use windlass_core::gate::Governance;
 use windlass_core::run::{Event, Run, RunEnd, Settings, Task};
 use windlass_model::{ModelClient, ModelEvent};
 use windlass_runtime::{
-    Asked, Crew, Driver, InMemory, NewTask, Progress, Stop, Stored, choose_model, local_identity,
-    now, watch_nothing,
+    Asked, Configured, Crew, Driver, InMemory, NewTask, Progress, Stop, Stored, choose_model,
+    local_identity, now, watch_nothing,
 };
 use windlass_spec::{AgentResponse, CallId, Message, RunId};
 use windlass_tools::{BindingMode, ToolLibrary};
@@ -36,6 +36,7 @@ pub struct Work {
     stop: Stop,
     data: Option<PathBuf>,
     governance: Governance,
+    configured: Option<Configured>,
     decider: Option<Decider>,
 }
 
@@ -66,6 +67,7 @@ impl Work {
             stop: Stop::default(),
             data: None,
             governance: Governance::default(),
+            configured: None,
             decider: None,
         }
     }
@@ -129,6 +131,24 @@ impl Work {
     /// that the documentation shows.
     pub fn governed_by(mut self, governance: Governance) -> Self {
         self.governance = governance;
+        self
+    }
+
+    /// Puts the work under a configuration, policies and all, instead of what
+    /// [`Work::governed_by`] says.
+    ///
+    /// ```
+    /// # use windlass::{Agent, ReflexModel, builtin_library};
+    /// use windlass::{ConfigurationFiles, Read};
+    /// # fn show(agent: &Agent) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let library = builtin_library("hello").ok_or("no library")?;
+    /// let files = ConfigurationFiles::find(None, std::path::Path::new("."));
+    /// let (configured, _) = files.read(&Read::default())?;
+    /// let work = agent.run_with(&library, "Greet Ada.").configured(configured);
+    /// # Ok(()) }
+    /// ```
+    pub fn configured(mut self, configured: Configured) -> Self {
+        self.configured = Some(configured);
         self
     }
 
@@ -238,7 +258,10 @@ impl Work {
         };
         let crew = Crew::assemble(agents, lead, &self.library, self.mode, &model)?
             .governed_by(self.governance.clone());
-        crew.check_rules()?;
+        match &self.configured {
+            Some(configured) => crew.configure(configured)?,
+            None => crew.check_rules()?,
+        }
         let driver = match &self.data {
             None => {
                 let kept = InMemory::default();

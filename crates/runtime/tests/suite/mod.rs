@@ -6,6 +6,7 @@ mod machine;
 mod office;
 mod people;
 mod registry;
+mod selection;
 mod support;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
