@@ -13,6 +13,7 @@ use windlass_spec::{Field, Misfit, nearest};
 
 use crate::mistake::{Mistake, quoted};
 use crate::settings::Intents;
+use crate::show::is_secret;
 use crate::tree::{Node, dotted, object};
 
 /// Checks a whole configuration.
@@ -254,7 +255,15 @@ impl Rules<'_> {
 pub(crate) fn told(misfit: &Misfit) -> String {
     match misfit.expected.strip_prefix("no such ") {
         Some(what) => format!("there is no such {what}"),
-        None => format!("expected {}, found {}", misfit.expected, misfit.found),
+        None => {
+            // What is there may be a secret: it is not repeated where its key looks like that of one.
+            let mut steps = misfit.pointer.split('/');
+            let found = match steps.any(is_secret) {
+                true => "something else",
+                false => misfit.found.as_str(),
+            };
+            format!("expected {}, found {found}", misfit.expected)
+        }
     }
 }
 

@@ -108,7 +108,8 @@ fn hide(value: Value, secret: bool) -> Value {
     }
 }
 
-fn is_secret(key: &str) -> bool {
+/// Whether a key looks like that of a secret.
+pub(crate) fn is_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase().replace('-', "_");
     SECRET_WORDS.iter().any(|word| key.contains(word)) || SECRET_NAMES.contains(&key.as_str())
 }

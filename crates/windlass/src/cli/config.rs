@@ -73,17 +73,25 @@ fn check(agent_files: &[PathBuf], as_json: bool, reporter: &Reporter) -> anyhow:
     }
     let files = settings::files(None);
     let place = files.project().map(|path| path.display().to_string());
-    let mistakes = match files.read(&Read::default()) {
-        Ok((configured, _)) => mistakes(&configured, &agents),
-        Err(ConfigurationError::Mistakes(mistakes)) => mistakes,
+    let (read, mistakes) = match files.read(&Read::default()) {
+        Ok((configured, _)) => {
+            let mistakes = mistakes(&configured, &agents);
+            (Some(configured), mistakes)
+        }
+        Err(ConfigurationError::Mistakes(mistakes)) => (None, mistakes),
         Err(error) => return Err(error.into()),
     };
-    let is_valid = !mistakes.iter().any(Mistake::is_error);
+    // What the built-in tools may touch is looked at as they do.
+    let settings = read
+        .as_ref()
+        .and_then(|configured| libraries::builtin_settings(&configured.configuration).err());
+    let is_valid = settings.is_none() && !mistakes.iter().any(Mistake::is_error);
     if as_json {
         let (errors, warnings): (Vec<&Mistake>, Vec<&Mistake>) =
             mistakes.iter().partition(|mistake| mistake.is_error());
         let told = json!({
             "file": place, "valid": is_valid, "errors": errors, "warnings": warnings,
+            "settings": settings.map(|error| error.to_string()),
         });
         put(&format!("{told}\n"))?;
         return Ok(Outcome::from_success(is_valid));
@@ -91,8 +99,12 @@ fn check(agent_files: &[PathBuf], as_json: bool, reporter: &Reporter) -> anyhow:
     for mistake in &mistakes {
         complain(&mistake.to_string())?;
     }
+    if let Some(error) = &settings {
+        complain(&error.to_string())?;
+    }
     let place = place.unwrap_or_else(|| "the configuration (there is no windlass.toml)".to_owned());
     let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
+    let errors = errors + usize::from(settings.is_some());
     match errors {
         0 => say(&format!("{place}: valid"))?,
         1 => complain(&format!("{place}: 1 mistake"))?,
