@@ -36,6 +36,8 @@ impl Drive<'_> {
         let is_new = self.run.offer().is_none() && self.run.turns().is_empty();
         let intents = intake.intents.as_ref();
         let intents = intents.filter(|_| is_new && self.run.parent().is_none());
+        // With one tool there is nothing to choose.
+        let intents = intents.filter(|_| self.run.allowed_tools().nth(1).is_some());
         let new_intent = intents.and_then(|intents| intents.of_task(&self.run));
         let new_intent = new_intent.map(RawUserIntent::from);
         let intent = new_intent.as_ref();

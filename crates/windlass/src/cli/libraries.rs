@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use windlass_config::{Configuration, Library};
+use windlass_policy::DEFAULT_POLICIES;
 use windlass_spec::ToolSpecification;
 use windlass_tools::{
     AutomationSettings, BUILTIN, BuiltinSettings, Fact, FileSettings, HttpSettings, SearchSettings,
@@ -51,6 +52,10 @@ pub(super) fn named_in(
     configuration: &Configuration,
     known: &[Arc<ToolSpecification>],
 ) -> Vec<Arc<ToolSpecification>> {
+    // The built-in policies are about no single tool, and building libraries takes time.
+    if policies == DEFAULT_POLICIES {
+        return Vec::new();
+    }
     let Ok(library) = all(&[], configuration) else {
         return Vec::new();
     };
