@@ -19,6 +19,9 @@ use crate::crew::Crew;
 /// How long nothing must have changed before the files are read: whoever writes them may not be done.
 const SETTLE: Duration = Duration::from_millis(20);
 
+/// After how long files are watched. What changed before is seen then.
+const BEGIN: Duration = Duration::from_millis(150);
+
 /// How often the files are looked at in case nobody tells of a change, as on some network drives.
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -70,6 +73,12 @@ pub fn watch(
             library,
             on_reload,
         };
+        // Most runs are over before anybody could change a file, and to stop being told of changes
+        // takes the system longer than such a run.
+        match told.recv_timeout(BEGIN) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(_) | Err(RecvTimeoutError::Disconnected) => return,
+        }
         // Without it changes are seen a little later.
         let _watcher = watch.watcher(tell);
         // Something may have changed before anybody watched.
