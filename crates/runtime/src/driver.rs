@@ -7,7 +7,7 @@ mod gate;
 mod offering;
 mod waiting;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -227,7 +227,7 @@ impl Driver {
             rules: self.crew.rules(name)?,
             run,
             journal,
-            fresh: HashSet::new(),
+            fresh: HashMap::new(),
             offered: None,
             put: Put::new(),
         })
@@ -248,8 +248,9 @@ struct Drive<'d> {
     rules: Arc<Rules>,
     run: Run,
     journal: Box<dyn Journal>,
-    /// Calls that were decided about in this process and have not waited since.
-    fresh: HashSet<CallId>,
+    /// Calls that were decided about in this process and have not waited since, and whether a tool that
+    /// kept failing is tried again by them.
+    fresh: HashMap<CallId, bool>,
     /// Under which rules, and after how many finds, it was last decided what the model is shown.
     offered: Option<(Arc<Rules>, usize)>,
     /// Questions that were put to a person who is there, and left open by them.

@@ -2,6 +2,7 @@
 //! is waited for, and no thread of the runtime waits with it unless the disk cannot keep up.
 
 use std::env;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,11 +20,24 @@ use crate::durable::{Beside, Durable, DurableError, DurableFuture, Journal, Take
 /// The database in a data directory.
 const FILE: &str = "windlass.db";
 
+/// Tells the time.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
 /// Runs in a database file.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Stored {
     store: Arc<Store>,
     who: Identity,
+    clock: Clock,
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stored")
+            .field("store", &self.store)
+            .field("who", &self.who)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The user of the operating system that this program runs as, of the tenant `local`. It goes by the
@@ -97,7 +111,18 @@ impl Stored {
     /// Keeps runs in `store`.
     #[must_use]
     pub fn new(store: Arc<Store>, who: Identity) -> Self {
-        Self { store, who }
+        Self {
+            store,
+            who,
+            clock: Arc::new(now),
+        }
+    }
+
+    /// With another clock than the system's.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
     }
 }
 
@@ -204,8 +229,12 @@ impl Durable for Stored {
     }
 
     fn sweep(&self) -> DurableFuture<'_, ()> {
-        let store = Arc::clone(&self.store);
-        waiting(move || store.sweep(now()).map(drop))
+        let (store, now) = (Arc::clone(&self.store), self.now());
+        waiting(move || store.sweep(now).map(drop))
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.clock)()
     }
 }
 

@@ -8,7 +8,7 @@ mod template;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use reqwest::{Client, Response, StatusCode, Url, redirect};
+use reqwest::{Client, ClientBuilder, Response, StatusCode, Url, redirect};
 use serde_json::{Map, Value};
 use windlass_spec::{ErrorCategory, Signature, Type};
 
@@ -283,16 +283,7 @@ impl HttpEndpoint {
             .connect_timeout(CONNECT_TIMEOUT)
             .referer(false)
             .redirect(stay);
-        // What is asked of this machine is nobody else's business.
-        let builder = if is_local {
-            builder.no_proxy()
-        } else {
-            builder
-        };
-        let client = builder.build().map_err(|error| {
-            let message = format!("no HTTP client can be made: {}", causes(&error));
-            ToolError::foreign(ErrorCategory::Internal, message).without_effect()
-        })?;
+        let client = client(builder, is_local)?;
         Ok(self.client.get_or_init(|| client))
     }
 
@@ -388,6 +379,19 @@ fn without_details(mut url: Url) -> String {
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.to_string()
+}
+
+/// A client for a server, which may be on this machine.
+pub(crate) fn client(builder: ClientBuilder, is_local: bool) -> Result<Client, ToolError> {
+    // What is asked of this machine is nobody else's business.
+    let builder = match is_local {
+        true => builder.no_proxy(),
+        false => builder,
+    };
+    builder.build().map_err(|error| {
+        let message = format!("no HTTP client can be made: {}", causes(&error));
+        ToolError::foreign(ErrorCategory::Internal, message).without_effect()
+    })
 }
 
 /// What an error says, with everything that led to it.

@@ -27,12 +27,13 @@ impl Drive<'_> {
         match self.run.at_gate(call, who, &self.rules, now) {
             None => Ok(()),
             Some(GateStep::Decide) => {
+                let (decision, is_trial) = self.decide(call).await?;
                 let event = Event::Decided {
                     call: call.clone(),
-                    decision: self.decide(call).await?,
+                    decision,
                     at: now,
                 };
-                self.fresh.insert(call.clone());
+                self.fresh.insert(call.clone(), is_trial);
                 self.happen(event, Durability::Relaxed).await
             }
             Some(GateStep::Ask(request)) => self.ask(Event::Asked { request, at: now }).await,
@@ -100,10 +101,12 @@ impl Drive<'_> {
             .map(drop)
     }
 
-    /// What the gate decides about a call now, leave given beforehand included.
-    async fn decide(&self, call: &CallId) -> Result<Decision, DriveError> {
+    /// What the gate decides about a call now, leave given beforehand included; and whether a tool that
+    /// kept failing would be tried again by it.
+    async fn decide(&self, call: &CallId) -> Result<(Decision, bool), DriveError> {
         let readiness = self.readiness(call).await?;
-        self.decide_if(call, &readiness).await
+        let is_trial = matches!(readiness, Readiness::Trial { .. });
+        Ok((self.decide_if(call, &readiness).await?, is_trial))
     }
 
     async fn decide_if(
@@ -206,7 +209,11 @@ impl Drive<'_> {
     }
 
     /// Takes a call from the limits that count it, or refuses it.
-    async fn admit(&mut self, call: &CallId) -> Result<Option<Admitted>, DriveError> {
+    async fn admit(
+        &mut self,
+        call: &CallId,
+        is_trial: bool,
+    ) -> Result<Option<Admitted>, DriveError> {
         let (record, _) = self.run.call(call)?;
         let tool = record.tool_name();
         let limits = match self.is_counted(tool) {
@@ -215,19 +222,28 @@ impl Drive<'_> {
         };
         let (driver, now) = (self.driver, self.driver.durable.now());
         let tenant = self.journal.who().tenant.as_str();
-        let trial = match self.is_counted(tool) {
-            true => self.try_again(tool, now).await?,
-            false => Readiness::Ready,
-        };
         let readiness = match driver.limiter.admit(tenant, &limits, now) {
-            _ if trial != Readiness::Ready => trial,
-            Ok(admitted) => match driver.durable.take(tenant, &lasting(&limits), now).await? {
-                None => return Ok(Some(admitted)),
-                Some(used_up) => {
-                    admitted.give_back();
-                    Readiness::limited(used_up.limit, used_up.until, now)
+            Ok(admitted) => {
+                let trial = match is_trial {
+                    true => self.try_again(tool, now).await?,
+                    false => Readiness::Ready,
+                };
+                let refused = match trial {
+                    Readiness::Ready => driver
+                        .durable
+                        .take(tenant, &lasting(&limits), now)
+                        .await?
+                        .map(|used_up| Readiness::limited(used_up.limit, used_up.until, now)),
+                    failing => Some(failing),
+                };
+                match refused {
+                    None => return Ok(Some(admitted)),
+                    Some(readiness) => {
+                        admitted.give_back();
+                        readiness
+                    }
                 }
-            },
+            }
             Err(readiness) => readiness,
         };
         let decision = self
@@ -267,17 +283,20 @@ impl Drive<'_> {
             let is_stricter =
                 decision.is_none_or(|earlier| self.run.is_stricter(call, earlier, &now));
             if is_stricter {
-                let message = format!(
-                    "the call was under way when its process died, and is not made again: {now}"
-                );
-                let failure = now.failure().unwrap_or_else(|| {
-                    Failure::new(ErrorCategory::PermissionDenied, Effect::None, "")
+                let why = "the call was under way when its process died, and is not made again";
+                let denied = now.failure().unwrap_or_else(|| {
+                    let message = "it needs more leave now than it had";
+                    Failure::new(ErrorCategory::PermissionDenied, Effect::None, message)
                 });
                 let failure = Failure {
-                    operator_message: message.clone(),
-                    model_message: message,
-                    effect: Effect::Unknown,
-                    ..failure
+                    operator_message: format!("{why}: {}", denied.operator_message),
+                    model_message: format!("{why}: {}", denied.model_message),
+                    // What can be undone at any time counts as not done.
+                    effect: match risk {
+                        RiskLevel::Reversible => Effect::None,
+                        _ => Effect::Unknown,
+                    },
+                    ..denied
                 };
                 self.end_call(call, CallEnd::Error(failure).into()).await?;
                 return Ok(None);
@@ -292,8 +311,10 @@ impl Drive<'_> {
         let is_held = decision.verdict() == Verdict::Hold;
         // What was decided a moment ago is not decided again. Everything else is: rules may have
         // changed since, and may only have become stricter for this call.
-        if !self.fresh.contains(call) {
-            let now = self.decide(call).await?;
+        let mut is_trial = self.fresh.get(call).copied();
+        if is_trial.is_none() {
+            let (now, tries) = self.decide(call).await?;
+            is_trial = Some(tries);
             if self.run.is_stricter(call, decision, &now) {
                 let event = Event::Decided {
                     call: call.clone(),
@@ -305,7 +326,7 @@ impl Drive<'_> {
                 return Ok(None);
             }
         }
-        let Some(admitted) = self.admit(call).await? else {
+        let Some(admitted) = self.admit(call, is_trial == Some(true)).await? else {
             return Ok(None);
         };
         let event = Event::CallStarted {

@@ -2,6 +2,7 @@
 //! database, and a book of what really happened.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use windlass_core::gate::Governance;
 use windlass_model::ScriptedModel;
 use windlass_runtime::{Crew, Driver, Stored, Worker, now};
 use windlass_spec::envelope::{Intervention, InterventionType};
-use windlass_spec::{NonEmptyText, RunId, ToolResponse};
+use windlass_spec::{NonEmptyText, RunId, Timestamp, ToolResponse};
 use windlass_store::{ApprovalFilter, RunState, Store};
 use windlass_tools::{BindingMode, Tool, ToolLibrary, bind};
 
@@ -30,6 +31,8 @@ const FILE: &str = r#"
 pub(crate) struct Office {
     directory: tempfile::TempDir,
     done: Arc<Mutex<Vec<String>>>,
+    /// By how many microseconds its clock is ahead of the system's.
+    ahead: Arc<AtomicI64>,
     pub(crate) governance: Governance,
 }
 
@@ -38,6 +41,7 @@ impl Office {
         Self {
             directory: tempfile::tempdir().unwrap(),
             done: Arc::default(),
+            ahead: Arc::default(),
             governance: Governance::default(),
         }
     }
@@ -119,8 +123,18 @@ impl Office {
     }
 
     pub(crate) fn driver_of(&self, crew: Crew) -> Driver {
-        let stored = Stored::new(self.store(), identity("ann"));
+        let ahead = Arc::clone(&self.ahead);
+        let stored = Stored::new(self.store(), identity("ann")).with_clock(Arc::new(move || {
+            let ahead = ahead.load(Ordering::SeqCst);
+            Timestamp::from_microseconds(now().as_microseconds() + ahead)
+        }));
         Driver::new(crew.governed_by(self.governance.clone()), Arc::new(stored))
+    }
+
+    /// So much time passes for whoever drives runs.
+    pub(crate) fn pass(&self, time: Duration) {
+        let micros = i64::try_from(time.as_micros()).unwrap();
+        self.ahead.fetch_add(micros, Ordering::SeqCst);
     }
 
     pub(crate) fn pending(&self) -> Vec<Approval> {

@@ -166,7 +166,7 @@ async fn a_tool_that_keeps_failing_is_left_alone_and_tried_again() {
     let mut office = Office::new();
     office.governance.breaker = Breaker {
         failures: NonZeroU32::new(3).unwrap(),
-        cooldown: Duration::from_secs(1),
+        cooldown: Duration::from_secs(3600),
     };
     let mended = Arc::new(AtomicBool::new(false));
     let start = async |calls: u32| {
@@ -178,10 +178,10 @@ async fn a_tool_that_keeps_failing_is_left_alone_and_tried_again() {
     assert_eq!(stages(&run), [Passed, Passed, Passed, Health, Health]);
     // Another process knows it too.
     assert_eq!(stages(&start(1).await), [Health]);
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    office.pass(Duration::from_secs(3601));
     // One more failure is enough.
     assert_eq!(stages(&start(2).await), [Passed, Health]);
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    office.pass(Duration::from_secs(3601));
     mended.store(true, Ordering::SeqCst);
     assert_eq!(stages(&start(3).await), [Passed; 3]);
     let statistics = office.store().tool_statistics(&ExecutionFilter::default());
@@ -334,12 +334,12 @@ async fn a_tool_that_failed_is_tried_again_by_one_call_at_a_time() {
     let mut office = Office::new();
     office.governance.breaker = Breaker {
         failures: NonZeroU32::new(2).unwrap(),
-        cooldown: Duration::from_secs(1),
+        cooldown: Duration::from_secs(3600),
     };
     let broken = Arc::new(AtomicBool::new(false));
     let driver = office.driver_of(Crew::new(shaky(&broken, 2)));
     driver.start(new_task("Try it.")).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    office.pass(Duration::from_secs(3601));
     // Each of them has a connection of its own, as other processes have.
     let tries = (0..6).map(|_| {
         let driver = office.driver_of(Crew::new(shaky(&broken, 1)));
@@ -352,6 +352,46 @@ async fn a_tool_that_failed_is_tried_again_by_one_call_at_a_time() {
         passed += usize::from(stages(&run) == [Stage::Passed]);
     }
     assert_eq!(passed, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_not_the_trial_uses_no_limit_up() {
+    let mut office = Office::new();
+    office.governance.breaker = Breaker {
+        failures: NonZeroU32::new(2).unwrap(),
+        cooldown: Duration::from_secs(3600),
+    };
+    let rule = ToolRule {
+        limits: limits(Window::PerDay, 4),
+        ..ToolRule::default()
+    };
+    office.governance.tools.insert("shake".to_owned(), rule);
+    let mended = Arc::new(AtomicBool::new(false));
+    let driver = office.driver_of(Crew::new(shaky(&mended, 2)));
+    driver.start(new_task("Try it.")).await.unwrap();
+    office.pass(Duration::from_secs(3601));
+    // Of four calls in one turn one is the trial. It fails, and one call of the four of the day is left.
+    let mut many = call("shake", json!({"number": 10}));
+    for number in 11..14 {
+        many.calls
+            .extend(call("shake", json!({ "number": number })).calls);
+    }
+    let worker = Worker {
+        model: Arc::new(ScriptedModel::answers([many, finish("Tried.")])),
+        ..shaky(&mended, 0)
+    };
+    let driver = office.driver_of(Crew::new(worker));
+    let run = driver.start(new_task("Try it.")).await.unwrap();
+    let passed = stages(&run)
+        .iter()
+        .filter(|stage| **stage == Stage::Passed)
+        .count();
+    assert_eq!(passed, 1, "{:?}", stages(&run));
+    office.pass(Duration::from_secs(3601));
+    mended.store(true, Ordering::SeqCst);
+    let driver = office.driver_of(Crew::new(shaky(&mended, 2)));
+    let run = driver.start(new_task("Try it.")).await.unwrap();
+    assert_eq!(stages(&run), [Stage::Passed, Stage::RateLimit]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,7 @@ mod id;
 mod intent;
 mod output;
 mod response;
-mod schema;
+pub(crate) mod schema;
 mod state;
 mod step;
 mod task;

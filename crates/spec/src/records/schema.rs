@@ -40,7 +40,8 @@ pub fn record_schemas() -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn schema_of<T: JsonSchema>() -> Value {
+/// The JSON Schema of a model, as it is written to a file.
+pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     let generator = SchemaGenerator::new(SchemaSettings::draft2020_12());
     let mut generated = generator.into_root_schema_for::<T>();
     // People open these files too: what it is comes before what it holds.
@@ -82,6 +83,8 @@ macro_rules! stands_for {
         )+
     };
 }
+
+pub(crate) use stands_for;
 
 stands_for! {
     /// A text with something in it besides blanks.

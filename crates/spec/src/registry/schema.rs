@@ -3,11 +3,11 @@
 
 use std::borrow::Cow;
 
-use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{ToolCategory, ToolConfiguration, ToolExecutionContext};
+use crate::records::schema::{schema_of, stands_for};
 use crate::tool::TimeoutSeconds;
 
 /// The JSON Schema of every model of the registry that is written as JSON, by name.
@@ -18,44 +18,6 @@ pub fn registry_schemas() -> Vec<(&'static str, Value)> {
         ("ToolConfiguration", schema_of::<ToolConfiguration>()),
         ("ToolExecutionContext", schema_of::<ToolExecutionContext>()),
     ]
-}
-
-fn schema_of<T: JsonSchema>() -> Value {
-    let generator = SchemaGenerator::new(SchemaSettings::draft2020_12());
-    let mut generated = generator.into_root_schema_for::<T>();
-    // People open these files too: what it is comes before what it holds.
-    let mut schema = Map::new();
-    for key in ["$schema", "title", "description"] {
-        schema.extend(generated.remove(key).map(|value| (key.to_owned(), value)));
-    }
-    if let Value::Object(rest) = generated.to_value() {
-        schema.extend(rest);
-    }
-    Value::Object(schema)
-}
-
-/// Defines a type that only stands for a schema.
-macro_rules! stands_for {
-    ($( $(#[$doc:meta])* $name:ident = $schema:expr; )+) => {
-        $(
-            $(#[$doc])*
-            pub(super) struct $name;
-
-            impl JsonSchema for $name {
-                fn inline_schema() -> bool {
-                    true
-                }
-
-                fn schema_name() -> Cow<'static, str> {
-                    stringify!($name).into()
-                }
-
-                fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                    $schema
-                }
-            }
-        )+
-    };
 }
 
 stands_for! {

@@ -12,7 +12,7 @@ use super::fetch::{USER_AGENT, shown};
 use crate::builtin::invalid;
 use crate::builtin::settings::SearchSettings;
 use crate::error::ToolError;
-use crate::http::{category, causes};
+use crate::http::{category, causes, client};
 
 /// How much a server may send for one search.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -168,15 +168,7 @@ impl Search {
             .referer(false)
             // The operator vouches for this server, not for where it may send the question.
             .redirect(redirect::Policy::none());
-        let builder = if is_local {
-            builder.no_proxy()
-        } else {
-            builder
-        };
-        let client = builder.build().map_err(|error| {
-            let message = format!("no HTTP client can be made: {}", causes(&error));
-            ToolError::foreign(ErrorCategory::Internal, message).without_effect()
-        })?;
+        let client = client(builder, is_local)?;
         Ok(self.client.get_or_init(|| client))
     }
 }
