@@ -13,6 +13,7 @@ mod read;
 mod records;
 pub mod registry;
 mod risk;
+pub mod server;
 mod signature;
 mod time;
 mod tool;
