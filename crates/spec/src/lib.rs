@@ -40,8 +40,8 @@ pub use records::{
 };
 pub use risk::{RiskLevel, UnknownWord};
 pub use signature::{
-    Field, Inexpressible, MAX_DEPTH, Misfit, Mismatch, Presence, Signature, SignatureError, Type,
-    accepts_parameters, parameters_from_schema,
+    Field, Inexpressible, MAX_DEPTH, Misfit, Mismatch, NoSignature, Presence, Signature,
+    SignatureError, Type, accepts_parameters, parameters_from_schema,
 };
 pub use time::{NotATime, Timestamp};
 pub use tool::{

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -242,3 +243,159 @@ impl ServerSettings {
         }
     }
 }
+
+/// Words in the names of variables and headers that hold a secret.
+const SECRET_WORDS: [&str; 17] = [
+    "auth",
+    "authorization",
+    "bearer",
+    "cookie",
+    "credential",
+    "credentials",
+    "jwt",
+    "pass",
+    "passphrase",
+    "passwd",
+    "password",
+    "pat",
+    "pwd",
+    "secret",
+    "token",
+    "apikey",
+    "accesskey",
+];
+
+/// How well-known secrets begin.
+const SECRET_BEGINNINGS: [&str; 16] = [
+    "sk-",
+    "sk_live_",
+    "rk_live_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "xapp-",
+    "AKIA",
+    "AIza",
+    "ya29.",
+    "Bearer ",
+    "-----BEGIN",
+];
+
+/// Whether a text under this name looks like a secret that is written out: by the name, by how the text
+/// begins, or because it is an address with a password in it. Numbers, switches and paths are none,
+/// whatever they are called, and what is [`Given`] by a variable is not written out.
+#[must_use]
+pub fn looks_secret(name: &str, text: &str) -> bool {
+    let is_given = Given::new(text).is_ok_and(|given| given.variable().is_some());
+    let text = text.trim();
+    let is_switch = matches!(
+        text.to_ascii_lowercase().as_str(),
+        "" | "true" | "false" | "yes" | "no" | "on" | "off" | "none" | "null"
+    );
+    let is_short_number = text.len() <= 6 && text.bytes().all(|byte| byte.is_ascii_digit());
+    // A placeholder that somebody else fills in.
+    let is_placeholder = text.contains("${");
+    if is_given || is_switch || is_short_number || is_placeholder {
+        return false;
+    }
+    let begins = |beginning: &&str| text.len() > beginning.len() && text.starts_with(*beginning);
+    if SECRET_BEGINNINGS.iter().any(begins) || has_password(text) {
+        return true;
+    }
+    let is_path = ["/", "./", "../", "~/"]
+        .iter()
+        .any(|beginning| text.starts_with(beginning));
+    let is_address = text.starts_with("http://") || text.starts_with("https://");
+    !is_path && !is_address && is_name_of_secret(name)
+}
+
+fn is_name_of_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let words: Vec<&str> = name.split(['_', '-', '.']).collect();
+    let is_key = |position: usize| {
+        // A key is one of something, and may be numbered or named: `API_KEY`, `AWS_ACCESS_KEY_ID`.
+        let rest = words.get(position + 1..).unwrap_or_default();
+        words.get(position) == Some(&"key") && matches!(rest, [] | ["id" | "1" | "2"])
+    };
+    words.iter().any(|word| SECRET_WORDS.contains(word))
+        || (0..words.len()).any(is_key)
+        || words
+            .iter()
+            .any(|word| word.ends_with("apikey") || word.ends_with("password"))
+}
+
+/// Where in each argument of a program a secret begins that is written out: in `--token=...`, after
+/// `--token`, in `TOKEN=...` and `Authorization: ...`, or by itself.
+#[must_use]
+pub fn secret_arguments(arguments: &[String]) -> Vec<Option<usize>> {
+    let mut flag = "";
+    let mut found = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        let is_flag = argument.starts_with('-');
+        let named = [argument.find('='), argument.find(':')];
+        let named = named.into_iter().flatten().find_map(|at| {
+            let (name, value) = (argument.get(..at)?, argument.get(at + 1..)?);
+            let name = name.trim_matches('-').trim();
+            let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+            let is_secret = name.chars().all(is_name) && looks_secret(name, value);
+            is_secret.then_some(at + 1)
+        });
+        let is_value = !is_flag && looks_secret(flag, argument);
+        found.push(named.or(is_value.then_some(0)));
+        flag = match is_flag {
+            true => argument.trim_start_matches('-'),
+            false => "",
+        };
+    }
+    found
+}
+
+/// Whether a text is an address with a user and a password in it.
+fn has_password(text: &str) -> bool {
+    let Some((_, rest)) = text.split_once("://") else {
+        return false;
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map(|(user, _)| user);
+    user.is_some_and(|user| {
+        user.split_once(':')
+            .is_some_and(|(_, password)| !password.is_empty())
+    })
+}
+
+/// The host of an address, without its port and its brackets.
+#[must_use]
+pub fn host(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    let authority = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?.0,
+        None => authority.split(':').next()?,
+    };
+    (!host.is_empty()).then_some(host)
+}
+
+/// Whether what is sent to an address can be read on its way: it goes over `http`, and not to this
+/// machine itself.
+#[must_use]
+pub fn is_open(url: &str) -> bool {
+    let is_encrypted = url
+        .get(..8)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"));
+    let is_here = host(url).is_some_and(|host| {
+        let address: Option<IpAddr> = host.parse().ok();
+        host.eq_ignore_ascii_case("localhost")
+            || address.is_some_and(|address| address.is_loopback())
+    });
+    !is_encrypted && !is_here
+}
+
+#[cfg(test)]
+mod tests;

@@ -213,9 +213,13 @@ fn node(name: &str, label: &str, properties: &[String]) -> String {
 fn type_label(ty: &Type) -> Option<(String, Vec<String>)> {
     let plain = |label: &str| Some((label.to_owned(), Vec::new()));
     match ty {
-        Type::Text | Type::Integer | Type::Number | Type::Boolean | Type::Object | Type::Array => {
-            plain(&ty.to_string())
-        }
+        Type::Text
+        | Type::Integer
+        | Type::Number
+        | Type::Boolean
+        | Type::Object
+        | Type::Array
+        | Type::Any => plain(&ty.to_string()),
         Type::Enum(options) => {
             let options: Vec<String> = options
                 .iter()

@@ -128,6 +128,7 @@ impl Misfits {
             Type::Boolean => value.is_boolean(),
             Type::Object => value.is_object(),
             Type::Array => value.is_array(),
+            Type::Any => true,
             Type::Enum(options) => value
                 .as_str()
                 .is_some_and(|text| options.iter().any(|o| o == text)),

@@ -106,14 +106,18 @@ pub(super) fn standing_type(ty: &Type, path: &str, level: usize) -> Result<(), S
         });
     }
     match ty {
-        Type::Text | Type::Integer | Type::Number | Type::Boolean | Type::Object | Type::Array => {
-            Ok(())
-        }
+        Type::Text
+        | Type::Integer
+        | Type::Number
+        | Type::Boolean
+        | Type::Object
+        | Type::Array
+        | Type::Any => Ok(()),
         Type::List(item) => standing_type(item, &format!("{path}[]"), level + 1),
         Type::Record(members) => fields(members, path, level + 1),
         Type::Enum(options) => enum_options(options, path),
         Type::Nullable(inner) => match **inner {
-            Type::Nullable(_) => Err(SignatureError::MisplacedNullable {
+            Type::Nullable(_) | Type::Any => Err(SignatureError::MisplacedNullable {
                 path: path.to_owned(),
             }),
             // Being nullable is a property of a level, not a level of its own.
@@ -192,6 +196,7 @@ fn misfit_of_all(ty: &Type, values: &[&Value], path: &str, levels: usize) -> Opt
         Type::Boolean => stranger(&Value::is_boolean),
         Type::Object => stranger(&Value::is_object),
         Type::Array => stranger(&Value::is_array),
+        Type::Any => None,
         Type::Enum(options) => {
             let options: HashSet<&str> = options.iter().map(String::as_str).collect();
             stranger(&|value| value.as_str().is_some_and(|text| options.contains(text)))

@@ -75,6 +75,7 @@ fn compare(ours: &Type, theirs: &Type, path: &str, levels: usize, found: &mut Ve
         return;
     };
     match (ours, theirs) {
+        (Type::Any, _) => {}
         // Being nullable is a property of a level, not a level of its own.
         (Type::Nullable(ours), Type::Nullable(theirs)) => {
             compare_present(ours, theirs, path, below, found);
@@ -99,7 +100,8 @@ fn compare_present(
     found: &mut Vec<Mismatch>,
 ) {
     match (ours, theirs) {
-        (Type::Text, Type::Text | Type::Enum(_))
+        (Type::Any, _)
+        | (Type::Text, Type::Text | Type::Enum(_))
         | (Type::Number, Type::Number | Type::Integer)
         | (Type::Integer, Type::Integer)
         | (Type::Boolean, Type::Boolean)

@@ -28,6 +28,7 @@ impl fmt::Display for Type {
             Self::Boolean => f.write_str("Bool"),
             Self::Object => f.write_str("Object"),
             Self::Array => f.write_str("Array"),
+            Self::Any => f.write_str("Any"),
             Self::List(item) => write!(f, "[{item}]"),
             Self::Record(fields) => {
                 f.write_str("{")?;

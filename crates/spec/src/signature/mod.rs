@@ -19,7 +19,7 @@ mod tests;
 pub use arguments::Misfit;
 pub use check::SignatureError;
 pub use compatible::{Mismatch, accepts_parameters};
-pub use from_schema::{Inexpressible, parameters_from_schema};
+pub use from_schema::{Inexpressible, NoSignature, parameters_from_schema};
 pub use types::{Field, Presence, Signature, Type};
 
 /// How many levels types, and the JSON values given as defaults, may nest. Everything here walks

@@ -35,6 +35,7 @@ fn keywords(ty: &Type) -> Map<String, Value> {
         Type::Boolean => of_type("boolean"),
         Type::Object => of_type("object"),
         Type::Array => of_type("array"),
+        Type::Any => Map::new(),
         Type::List(item) => {
             let mut schema = of_type("array");
             schema.insert("items".to_owned(), item.schema());

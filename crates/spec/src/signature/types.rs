@@ -136,6 +136,8 @@ pub enum Type {
     Object,
     /// Any JSON array.
     Array,
+    /// Any JSON value, `null` too.
+    Any,
     /// Arrays whose items all have one type.
     List(Box<Type>),
     /// Objects with these fields and no others.
@@ -151,14 +153,17 @@ impl Type {
     /// Arrays whose items have type `item`.
     #[must_use]
     pub fn list(item: Type) -> Self {
-        Self::List(Box::new(item))
+        match item {
+            Self::Any => Self::Array,
+            item => Self::List(Box::new(item)),
+        }
     }
 
-    /// A value of type `ty`, or `null`; a type that is nullable already stays as it is.
+    /// A value of type `ty`, or `null`; a type that has `null` in it already stays as it is.
     #[must_use]
     pub fn nullable(ty: Type) -> Self {
         match ty {
-            Self::Nullable(_) => ty,
+            Self::Nullable(_) | Self::Any => ty,
             ty => Self::Nullable(Box::new(ty)),
         }
     }

@@ -174,11 +174,17 @@ impl<'s> Reader<'s> {
             return Err(self.note(place, nothing_but_null(nullable)));
         };
         let rest: Vec<Type> = shapes.collect();
-        if rest.is_empty() {
-            return Ok(Shape {
-                ty: first,
-                nullable,
-            });
+        // What one branch accepts and another too, `oneOf` refuses, and one of them accepts everything.
+        let has_any = first == Type::Any || rest.contains(&Type::Any);
+        if has_any && exclusive && branches.len() > 1 {
+            return Err(self.note(place, "a choice between types cannot be expressed"));
+        }
+        if rest.is_empty() || has_any {
+            let (ty, nullable) = match has_any {
+                true => (Type::Any, false),
+                false => (first, nullable),
+            };
+            return Ok(Shape { ty, nullable });
         }
         let reason = match union(first, rest, exclusive) {
             Some(Type::Enum(options)) if options.is_empty() => nothing_but_null(nullable),

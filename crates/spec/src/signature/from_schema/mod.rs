@@ -6,6 +6,7 @@
 mod budget;
 mod choices;
 mod keywords;
+mod loose;
 mod objects;
 mod place;
 mod reader;
@@ -15,6 +16,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::{Field, Signature, Type};
+pub use loose::NoSignature;
 use reader::Reader;
 
 /// Something in a schema that no type expresses.

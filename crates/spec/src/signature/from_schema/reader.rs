@@ -30,6 +30,12 @@ pub(super) struct Shape {
     pub(super) nullable: bool,
 }
 
+/// What accepts every value.
+const ANYTHING: Shape = Shape {
+    ty: Type::Any,
+    nullable: false,
+};
+
 impl Shape {
     pub(super) fn into_type(self) -> Type {
         if self.nullable {
@@ -177,7 +183,7 @@ impl<'s> Reader<'s> {
         }
         let keywords = match schema {
             Value::Object(keywords) => keywords,
-            Value::Bool(true) => return Err(self.note(place, "any value is accepted")),
+            Value::Bool(true) => return Ok(ANYTHING),
             Value::Bool(false) => return Err(self.note(place, "no value is accepted")),
             Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 return Err(self.note(place, "a schema is an object or a boolean"));
@@ -291,10 +297,10 @@ impl<'s> Reader<'s> {
             return self.listed(keywords, kinds.as_deref(), place);
         }
         let Some(mut kinds) = kinds else {
-            let reason = match effective(keywords, "")[..] {
-                [] => "any value is accepted",
-                _ => "without `type`, values of every other kind are accepted too",
-            };
+            if effective(keywords, "").is_empty() {
+                return Ok(ANYTHING);
+            }
+            let reason = "without `type`, values of every other kind are accepted too";
             return Err(self.note(place, reason));
         };
         let nullable = kinds.contains(&Kind::Null);

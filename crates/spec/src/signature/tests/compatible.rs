@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::generate::{fields, sample, sample_fields, standing_types, unlisted, values};
-use crate::signature::{Field, Mismatch, Presence, Type, accepts_parameters};
+use crate::signature::{
+    Field, Mismatch, Presence, Signature, Type, accepts_parameters, parameters_from_schema,
+};
 
 fn ty(text: &str) -> Type {
     let (ty, optional) = Type::parse(text).unwrap();
@@ -14,6 +16,33 @@ fn ty(text: &str) -> Type {
 fn mismatches(ours: &str, theirs: &str) -> Vec<String> {
     let found = ty(ours).accepts(&ty(theirs)).err().unwrap_or_default();
     found.iter().map(Mismatch::to_string).collect()
+}
+
+#[test]
+fn any_takes_everything_and_only_any_takes_it() {
+    let signature = Signature::parse("(a: Any, b: Maybe Any) --> IO Any").unwrap();
+    let (takes, gives) = signature.clone().into_parts();
+    assert_eq!(gives, Type::Any);
+    assert_eq!(
+        parameters_from_schema(&signature.parameters_schema()),
+        Ok(takes)
+    );
+    assert_eq!(Type::from_schema(&Type::Any.schema()), Ok(Type::Any));
+    assert_eq!(Type::nullable(Type::Any), Type::Any);
+    let others = [
+        Type::Text,
+        Type::list(Type::Integer),
+        Type::nullable(Type::Boolean),
+        Type::Any,
+    ];
+    for other in others {
+        assert_eq!(Type::Any.accepts(&other), Ok(()), "{other}");
+        assert_eq!(other.accepts(&Type::Any).is_ok(), other == Type::Any);
+    }
+    assert!(Type::Any.misfits(&json!(null)).is_empty());
+    // What both branches accept, `oneOf` refuses.
+    let either = json!({"oneOf": [{}, {"type": "null"}]});
+    assert!(Type::from_schema(&either).is_err());
 }
 
 #[test]

@@ -140,6 +140,7 @@ pub(super) fn values(ty: &Type) -> BoxedStrategy<Value> {
         Type::Array => prop::collection::vec(any_json(), 0..3)
             .prop_map(Value::from)
             .boxed(),
+        Type::Any => any_json().boxed(),
         Type::List(item) => prop::collection::vec(values(item), 0..3)
             .prop_map(Value::from)
             .boxed(),
@@ -178,6 +179,7 @@ pub(super) fn sample(ty: &Type, full: bool) -> Value {
         Type::Boolean => json!(true),
         Type::Object => json!({}),
         Type::Array => json!([]),
+        Type::Any => Value::Null,
         Type::List(item) => json!([sample(item, full)]),
         Type::Record(fields) => Value::Object(sample_fields(fields, full)),
         Type::Enum(options) => json!(options[0]),
@@ -205,6 +207,8 @@ pub(super) fn stranger(ty: &Type) -> Value {
         | Type::List(_)
         | Type::Record(_) => json!("stranger"),
         Type::Nullable(inner) => stranger(inner),
+        // There is none; whoever needs one does not ask for this type.
+        Type::Any => Value::Null,
     }
 }
 

@@ -38,7 +38,8 @@ fn every_scalar_has_its_names() {
         (vec!["Double", "Number", "Float"], Type::Number),
         (vec!["Bool", "Boolean"], Type::Boolean),
         (vec!["Object"], Type::Object),
-        (vec!["Array"], Type::Array),
+        (vec!["Array", "[Any]"], Type::Array),
+        (vec!["Any"], Type::Any),
     ] {
         for name in names {
             assert_eq!(Type::parse(name), Ok((ty.clone(), false)), "{name}");

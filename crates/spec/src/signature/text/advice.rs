@@ -6,7 +6,7 @@ use crate::nearest::nearest;
 use crate::signature::Type;
 
 /// Every type name with its type; the first name of each type is the canonical one.
-const SCALARS: [(&str, Type); 11] = [
+const SCALARS: [(&str, Type); 12] = [
     ("Text", Type::Text),
     ("String", Type::Text),
     ("Int", Type::Integer),
@@ -18,10 +18,11 @@ const SCALARS: [(&str, Type); 11] = [
     ("Boolean", Type::Boolean),
     ("Object", Type::Object),
     ("Array", Type::Array),
+    ("Any", Type::Any),
 ];
 
 /// Names other notations have, in lower case, and the name here.
-const FOREIGN: [(&str, &str); 27] = [
+const FOREIGN: [(&str, &str); 30] = [
     ("str", "Text"),
     ("char", "Text"),
     ("varchar", "Text"),
@@ -49,6 +50,9 @@ const FOREIGN: [(&str, &str); 27] = [
     ("list", "Array"),
     ("vec", "Array"),
     ("maybe", "Maybe"),
+    ("value", "Any"),
+    ("unknown", "Any"),
+    ("dynamic", "Any"),
 ];
 
 /// The type of that name.
@@ -87,12 +91,8 @@ pub(super) fn unknown_type(name: &str) -> String {
         "nothing",
         "undefined",
     ];
-    let anything = ["any", "value", "unknown", "dynamic"];
     if matches_ignoring_case(name, &nothing) {
         return format!("there is no type for nothing; {known}");
-    }
-    if matches_ignoring_case(name, &anything) {
-        return format!("there is no type for just any value; {known}");
     }
     if name.eq_ignore_ascii_case("io") {
         return format!(
