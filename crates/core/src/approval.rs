@@ -32,7 +32,9 @@ pub use decision::{Changed, DecideError, Decided, Outcome, PersonDecision};
 pub use digest::{Digest, NotADigest, canonical};
 pub use hold::{DEFAULT_UNDO_WINDOW, Hold, HoldDecided, HoldError, HoldStatus, NotAHold};
 pub use identity::{Identity, NotAPrincipal, Principal};
-pub use question::{Ask, Authorize, CredentialUse, Intervene, Question, least_security_level};
+pub use question::{
+    Ask, Authorize, CredentialUse, FormRequest, Intervene, Question, least_security_level,
+};
 pub use standing::{NotAStanding, Reach, Revoked, Scope, Standing, StandingCall};
 
 /// How long a person has to decide, unless something else is said.

@@ -32,7 +32,7 @@ pub(crate) use people::offered;
 pub use people::{ASK_HUMAN, GateStep, REQUEST_AUTHORIZATION, ToolQuestion};
 pub use repair::{NotJson, repair_json};
 pub use settings::{Budget, Settings};
-pub use stand::Stand;
+pub use stand::{Reply, Stand};
 pub use state::{Entry, Run, TurnState};
 
 #[cfg(test)]

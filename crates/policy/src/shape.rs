@@ -62,7 +62,7 @@ impl Shape {
             Type::List(item) => Some(Self::Set(Box::new(Self::of(item)?))),
             Type::Record(fields) => Some(Self::Record(attributes(fields))),
             // There are no records of unknown attributes, no sets of mixed items and no null.
-            Type::Object | Type::Array | Type::Nullable(_) => None,
+            Type::Object | Type::Array | Type::Any | Type::Nullable(_) => None,
         }
     }
 

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use windlass_spec::envelope::{CredentialAuthorization, InterventionStatus, InterventionType};
-use windlass_spec::{NonEmptyText, RiskLevel, SecurityLevel, ToolName};
+use windlass_spec::{
+    Field, Misfit, NonEmptyText, RiskLevel, SecurityLevel, Signature, ToolName, Type,
+};
 
 use super::ApprovalError;
 use super::decision::PersonDecision;
@@ -80,6 +82,37 @@ pub struct Ask {
     /// Whether the person may answer in their own words.
     #[serde(default = "yes")]
     pub free_text: bool,
+    /// What is to be filled in, if the answer is more than words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<Box<FormRequest>>,
+}
+
+/// What a server wants filled in while a call of one of its tools is under way. What the person fills
+/// in goes to the server and to nobody else; the call goes on with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FormRequest {
+    /// Who asks: the operator's name for the server.
+    pub server: NonEmptyText,
+    /// The JSON Schema of what is to be filled in, which is an object.
+    pub schema: Value,
+    /// The page where it has to be done instead, if it is not to be filled in here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+impl FormRequest {
+    /// What is to be filled in, field by field.
+    #[must_use]
+    pub fn fields(&self) -> Vec<Field> {
+        let read = Signature::near_schemas(&self.schema, None);
+        read.map_or_else(|_| Vec::new(), |read| read.into_parts().0)
+    }
+
+    /// What is wrong with what somebody filled in.
+    #[must_use]
+    pub fn misfits(&self, filled: &Value) -> Vec<Misfit> {
+        Type::Record(self.fields()).misfits(filled)
+    }
 }
 
 const fn yes() -> bool {
@@ -129,6 +162,15 @@ impl Question {
             Self::Authorize(_) => "authorize",
             Self::Ask(_) => "ask",
             Self::Intervene(_) => "intervene",
+        }
+    }
+
+    /// What is to be filled in, if something is.
+    #[must_use]
+    pub fn form(&self) -> Option<&FormRequest> {
+        match self {
+            Self::Ask(ask) => ask.form.as_deref(),
+            Self::Authorize(_) | Self::Intervene(_) => None,
         }
     }
 
@@ -211,7 +253,11 @@ impl Question {
             )
             | (Self::Intervene(_), PersonDecision::Done { .. }) => true,
             (Self::Ask(ask), PersonDecision::Answer { text }) => {
-                ask.free_text || ask.options.contains(text)
+                ask.form.is_none() && (ask.free_text || ask.options.contains(text))
+            }
+            (Self::Ask(ask), PersonDecision::Respond { value }) => {
+                let form = ask.form.as_ref();
+                form.is_some_and(|form| form.misfits(value).is_empty())
             }
             (Self::Authorize(_) | Self::Ask(_) | Self::Intervene(_), _) => false,
         }

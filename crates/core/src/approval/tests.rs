@@ -60,6 +60,7 @@ fn ask() -> Question {
         context: None,
         options: vec![text("main"), text("next")],
         free_text: false,
+        form: None,
     })
 }
 

@@ -12,7 +12,7 @@ use windlass_spec::{Agent, AgentName, RiskLevel, TimeoutSeconds, ToolName, ToolS
 
 use crate::approval::{DEFAULT_UNDO_WINDOW, Identity};
 use crate::limits::{Breaker, Limit, Scope};
-use crate::risk::{Assessment, KnownTool, ToolRisk};
+use crate::risk::{Annotations, Assessment, KnownTool, ToolRisk, Trust};
 use crate::run::offered;
 
 /// Where runs take place if nobody says.
@@ -33,6 +33,8 @@ pub struct Governance {
     pub overrides: BTreeMap<String, RiskLevel>,
     /// The HTTP method behind tools that are HTTP requests.
     pub http_methods: BTreeMap<String, String>,
+    /// What servers say of the tools that come from them, and whether the operator trusts them.
+    pub annotations: BTreeMap<String, (Annotations, Trust)>,
     /// Tools that exist beside the agent's own: policies may name them.
     pub other_tools: Vec<Arc<ToolSpecification>>,
     /// What is laid down for single tools.
@@ -88,6 +90,7 @@ impl Default for Governance {
             undo_window: DEFAULT_UNDO_WINDOW,
             overrides: BTreeMap::new(),
             http_methods: BTreeMap::new(),
+            annotations: BTreeMap::new(),
             other_tools: Vec::new(),
             tools: BTreeMap::new(),
             category_limits: BTreeMap::new(),
@@ -138,6 +141,8 @@ impl Rules {
         let risks = tools.iter().map(|tool| {
             let name = tool.name();
             let method = governance.http_methods.get(name.as_str());
+            let annotated = governance.annotations.get(name.as_str());
+            let (annotations, trust) = annotated.copied().unwrap_or_default();
             // Questions and searches change nothing, whatever words are in them.
             let is_own = agent.tool(name.as_str()).is_some();
             let is_sub_agent = agent
@@ -149,6 +154,9 @@ impl Rules {
             let known = KnownTool {
                 operator_override: said.or(harmless),
                 http_method: method.map(String::as_str),
+                annotations,
+                trust,
+                is_of_server: annotated.is_some(),
                 ..KnownTool::specified(tool)
             };
             (name.clone(), ToolRisk::of(&known))

@@ -25,6 +25,8 @@ pub struct KnownTool<'a> {
     pub annotations: Annotations,
     /// Whether the operator trusts that server.
     pub trust: Trust,
+    /// Whether it comes from a server, so that its name and description are the server's words.
+    pub is_of_server: bool,
     /// The method of the HTTP request it makes.
     pub http_method: Option<&'a str>,
 }
@@ -94,7 +96,11 @@ pub(super) fn base(tool: &KnownTool<'_>) -> Assessment {
         let what = format!("the HTTP method is {}", shown(method));
         Evidence::new(Source::HttpMethod, level, what)
     });
-    let words = reading::read(tool.name, tool.description)
+    // A server that is not trusted may call anything `get_...`: its words lower nothing.
+    let is_believed = !tool.is_of_server || tool.trust == Trust::Trusted;
+    let words = is_believed
+        .then(|| reading::read(tool.name, tool.description))
+        .flatten()
         .map(|reading| Evidence::new(Source::Words, reading.level, reading.what));
 
     let mut spoke = [operator, declared, trusted, method, words]

@@ -1,15 +1,19 @@
 //! A run at the gate: what the gate is told of it, what it decides about a call, and the permit that
 //! comes of it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_policy::{Request, Session};
 use windlass_spec::registry::Permission;
-use windlass_spec::{CallId, CallRecord, CallState, RiskLevel, Timestamp, ToolSpecification};
+use windlass_spec::{
+    CallId, CallRecord, CallState, ErrorCategory, RiskLevel, Timestamp, ToolSpecification,
+};
 
 use super::outcome::{FoldError, PermitError};
+use super::stand::Reply;
 use super::state::{Entry, Run};
 use crate::approval::{Identity, StandingCall};
 use crate::gate::{
@@ -211,6 +215,14 @@ impl Run {
         Ok(Permit::mint(tool, arguments))
     }
 
+    /// What came of the form that a call wanted filled in when it last ran, for the one who runs it on.
+    pub fn take_reply(&mut self, call: &CallId) -> Option<Reply> {
+        match self.entry_mut(call) {
+            Some(Entry::Call { stand, .. }) => stand.reply.take(),
+            _ => None,
+        }
+    }
+
     fn specification_of(&self, record: &CallRecord) -> Option<&ToolSpecification> {
         self.specification(record.tool_name().as_str())
             .map(Arc::as_ref)
@@ -274,8 +286,11 @@ impl Run {
     }
 
     /// What was read from outside before a call was asked for. What comes back in the same turn
-    /// cannot have led to it.
-    fn read_from_outside<'r>(&'r self, record: &'r CallRecord) -> impl Iterator<Item = &'r Value> {
+    /// cannot have led to it. What a tool tells of its own failure is read like a result.
+    fn read_from_outside<'r>(
+        &'r self,
+        record: &'r CallRecord,
+    ) -> impl Iterator<Item = Cow<'r, Value>> {
         let turn = record.id().turn;
         self.calls()
             .filter(move |earlier| earlier.id().turn < turn)
@@ -283,14 +298,18 @@ impl Run {
                 let tool = self.specification_of(earlier);
                 tool.is_some_and(|tool| tool.attributes().open_world == Some(true))
             })
-            .filter_map(|earlier| earlier.outcome()?.ok())
+            .filter_map(|earlier| match earlier.outcome()? {
+                Ok(result) => Some(Cow::Borrowed(result)),
+                Err(failure) => (failure.category == ErrorCategory::ToolFailure)
+                    .then(|| Cow::Owned(Value::String(failure.model_message.clone()))),
+            })
     }
 
     /// The arguments of a call that occur in what was read from outside, and not in what people said.
     fn marked(&self, record: &CallRecord) -> Vec<String> {
         let mut outside = String::new();
         for result in self.read_from_outside(record) {
-            texts(result, &mut |text| {
+            texts(&result, &mut |text| {
                 outside.push_str(text);
                 outside.push('\n');
             });

@@ -2,6 +2,7 @@
 //! tool or a lost call leads to. What the run makes of the answers is in `settling.rs`.
 
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use windlass_spec::{
@@ -29,6 +30,9 @@ pub const REQUEST_AUTHORIZATION: &str = "request_authorization";
 
 /// What a person answers if a call whose end nobody knew has done nothing.
 pub(super) const NOTHING_HAPPENED: &str = "It did not happen";
+
+/// How long a form may stay unanswered: whoever wants it filled in waits for it with a call open.
+const FORM_EXPIRY: Duration = Duration::from_secs(15 * 60);
 
 /// What a person answers if it has.
 const IT_HAPPENED: &str = "It happened";
@@ -216,6 +220,9 @@ impl Run {
             let thought = thought.trim();
             (!thought.is_empty()).then(|| format!("The agent `{}`: {thought}", self.agent.name()))
         });
+        if request.question.form().is_some() {
+            request.expires_at = later(now, FORM_EXPIRY);
+        }
         if request.question.authorize().is_some() {
             request.message = thought.and_then(|thought| NonEmptyText::new(thought).ok());
         }
@@ -310,6 +317,7 @@ impl Run {
                     .filter_map(|option| NonEmptyText::new(option.trim()).ok())
                     .collect(),
                 free_text: true,
+                form: None,
             }));
         }
         let name = text("tool_name").unwrap_or_default();
@@ -373,6 +381,7 @@ fn lost(record: &CallRecord) -> Question {
             .filter_map(|option| NonEmptyText::new(option).ok())
             .collect(),
         free_text: true,
+        form: None,
     })
 }
 
@@ -393,7 +402,7 @@ fn parents(run: &RunId) -> Vec<CallId> {
 }
 
 /// The point in time that much later.
-fn later(at: Timestamp, duration: std::time::Duration) -> Timestamp {
+fn later(at: Timestamp, duration: Duration) -> Timestamp {
     let duration = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
     Timestamp::from_microseconds(at.as_microseconds().saturating_add(duration))
 }

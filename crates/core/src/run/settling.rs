@@ -8,7 +8,7 @@ use windlass_spec::{
 
 use super::outcome::FoldError;
 use super::people::NOTHING_HAPPENED;
-use super::stand::{Stand, Step};
+use super::stand::{Reply, Stand, Step};
 use super::state::{Entry, Run};
 use crate::approval::{Approval, Digest, Outcome, Request, canonical};
 
@@ -67,6 +67,9 @@ impl Run {
         let is_about_itself = wanted.is_some_and(|wanted| wanted.tool_name == *record.tool_name());
         match record.state() {
             CallState::Unknown => self.take_word(call, &outcome),
+            CallState::Running if approval.question().form().is_some() => {
+                self.take_reply_of(call, outcome);
+            }
             CallState::Running => self.end_asking_tool(call, approval, &outcome, at)?,
             CallState::Pending if is_about_itself => {
                 self.take_leave(call, approval, outcome, at)?;
@@ -88,6 +91,19 @@ impl Run {
         };
         if let Some(Entry::Call { stand, .. }) = self.entry_mut(call) {
             stand.word = Some(word);
+        }
+    }
+
+    /// What came of a form. The call is still under way, and may be run once more to go on with it.
+    fn take_reply_of(&mut self, call: &CallId, outcome: Outcome) {
+        let reply = match outcome {
+            Outcome::Responded(Value::Object(filled)) => Reply::Filled(filled),
+            Outcome::Rejected { .. } => Reply::Declined,
+            _ => Reply::Nobody,
+        };
+        self.permitted.remove(call);
+        if let Some(Entry::Call { stand, .. }) = self.entry_mut(call) {
+            stand.reply = Some(reply);
         }
     }
 

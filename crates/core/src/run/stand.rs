@@ -24,6 +24,19 @@ pub struct Stand {
     pub(super) held: Option<Held>,
     /// What a person said about a call whose end nobody knew, or that nobody did.
     pub(super) word: Option<String>,
+    /// What came of a form that the tool wanted filled in. The call goes on with it.
+    pub(super) reply: Option<Reply>,
+}
+
+/// What came of a form that a tool wanted filled in while it ran.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// A person filled it in.
+    Filled(Map<String, Value>),
+    /// A person said no.
+    Declined,
+    /// Nobody answered.
+    Nobody,
 }
 
 /// The undo window of a call.

@@ -335,6 +335,7 @@ fn a_question_nobody_can_answer_is_not_asked() {
             context: None,
             options: options.iter().map(|option| text(option)).collect(),
             free_text,
+            form: None,
         });
         Approval::ask(Request::new(call(), who("ada"), question, at(0)))
     };

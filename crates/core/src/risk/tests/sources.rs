@@ -109,6 +109,22 @@ fn annotations_of_a_trusted_server_have_the_defaults_of_the_protocol() {
 }
 
 #[test]
+fn the_words_of_an_untrusted_server_are_not_believed() {
+    for trust in [Trust::Trusted, Trust::Untrusted] {
+        let tool = KnownTool {
+            is_of_server: true,
+            trust,
+            ..KnownTool::named("get_thing")
+        };
+        let expected = match trust {
+            Trust::Trusted => (Reversible, Source::Words),
+            Trust::Untrusted => (Irreversible, Source::Nothing),
+        };
+        assert_eq!(base(&tool), expected);
+    }
+}
+
+#[test]
 fn annotations_of_an_untrusted_server_only_raise() {
     let liar = KnownTool {
         annotations: hints(Some(true), Some(false)),
