@@ -280,6 +280,10 @@ impl Crew {
                 let (name, method) = (tool.name().to_string(), method.as_str().to_owned());
                 governance.http_methods.insert(name, method);
             }
+            if let Some(annotations) = tool.tool().annotations() {
+                let name = tool.name().to_string();
+                governance.annotations.insert(name, annotations);
+            }
         }
         let mut others = self.known.clone();
         others.extend_from_slice(&laid.other_tools);

@@ -7,7 +7,7 @@ mod gate;
 mod offering;
 mod waiting;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -228,6 +228,7 @@ impl Driver {
             run,
             journal,
             fresh: HashMap::new(),
+            parked: HashSet::new(),
             offered: None,
             put: Put::new(),
         })
@@ -251,6 +252,8 @@ struct Drive<'d> {
     /// Calls that were decided about in this process and have not waited since, and whether a tool that
     /// kept failing is tried again by them.
     fresh: HashMap<CallId, bool>,
+    /// Calls that this process keeps open while a person fills in what they ask for.
+    parked: HashSet<CallId>,
     /// Under which rules, and after how many finds, it was last decided what the model is shown.
     offered: Option<(Arc<Rules>, usize)>,
     /// Questions that were put to a person who is there, and left open by them.

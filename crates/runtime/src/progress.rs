@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use windlass_core::run::{Event, Run, Settings};
 use windlass_model::ModelEvent;
-use windlass_spec::{RunId, StreamFrame};
+use windlass_spec::{CallId, RunId, StreamFrame};
+use windlass_tools::ToolProgress;
 
 /// Something that happens in a run.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +15,8 @@ pub enum Progress<'a> {
     Event(&'a Event),
     /// The model is saying something.
     Model(&'a ModelEvent),
+    /// A tool tells how far a call has come.
+    Tool(&'a CallId, &'a ToolProgress),
     /// The run is over, or was stopped after a step and has no end.
     Done(&'a Run),
 }
@@ -44,6 +47,8 @@ pub fn frames(progress: Progress<'_>, settings: &Settings) -> Vec<StreamFrame> {
             StreamFrame::content(run.response().answer.as_str()),
             StreamFrame::Done,
         ],
-        Progress::Event(_) | Progress::Model(_) | Progress::Done(_) => Vec::new(),
+        Progress::Event(_) | Progress::Model(_) | Progress::Tool(..) | Progress::Done(_) => {
+            Vec::new()
+        }
     }
 }

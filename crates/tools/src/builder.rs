@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use windlass_core::risk::{Annotations, Trust};
 use windlass_gram::{Diagnostic, LineIndex};
 use windlass_spec::{
     NonEmptyText, Signature, SignatureError, TextError, ToolAttributes, ToolName, Type,
@@ -16,7 +17,7 @@ use crate::answer::answer;
 use crate::command::CommandLine;
 use crate::error::ToolError;
 use crate::http::{HttpEndpoint, HttpMethod};
-use crate::tool::{Handler, Tool};
+use crate::tool::{CallContext, Handler, Tool};
 use crate::tool_type::TypeTooDeep;
 
 /// A tool in the making. Of two calls that say the same thing, the later counts.
@@ -32,6 +33,7 @@ pub struct ToolBuilder {
     winds_down: bool,
     http_method: Option<HttpMethod>,
     attributes: Option<ToolAttributes>,
+    annotations: Option<(Annotations, Trust)>,
 }
 
 /// Makes the handler once it is known what the tool promises to return.
@@ -49,6 +51,7 @@ impl ToolBuilder {
             winds_down: false,
             http_method: None,
             attributes: None,
+            annotations: None,
         }
     }
 
@@ -62,6 +65,13 @@ impl ToolBuilder {
     /// for less.
     pub fn attributes(mut self, attributes: ToolAttributes) -> Self {
         self.attributes = Some(attributes);
+        self
+    }
+
+    /// The tool comes from a server that says this about its effects. Its answers are then data and
+    /// nothing else, whatever they look like.
+    pub fn annotations(mut self, annotations: Annotations, trust: Trust) -> Self {
+        self.annotations = Some((annotations, trust));
         self
     }
 
@@ -99,6 +109,18 @@ impl ToolBuilder {
     {
         let handler: Handler = Arc::new(move |arguments, _| Box::pin(handler(arguments)));
         self.runs(false, |_| handler)
+    }
+
+    /// What the tool does when it runs, told everything about the call. It is given some seconds to
+    /// put things away when the call is to end early.
+    pub fn in_context<F, R>(self, handler: F) -> Self
+    where
+        F: Fn(Value, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        let handler: Handler =
+            Arc::new(move |arguments, context| Box::pin(handler(arguments, context)));
+        self.runs(true, |_| handler)
     }
 
     /// What the tool does when it runs, in types of Rust. Fields of the result that are `None` are
@@ -203,6 +225,7 @@ impl ToolBuilder {
                     winds_down: self.winds_down,
                     http_method: self.http_method,
                     attributes: self.attributes.map(Arc::new),
+                    annotations: self.annotations,
                 })
             }
             _ => Err(ToolBuildError {

@@ -20,7 +20,7 @@ use windlass_spec::{ErrorCategory, Type};
 use crate::error::ToolError;
 use crate::output::{redacted, too_large, value};
 use crate::tool::CallContext;
-use group::ProcessGroup;
+pub use group::ProcessGroup;
 
 /// What every program gets of the environment. All else must be named.
 const ALWAYS_PASSED: [&str; 3] = ["PATH", "HOME", "LANG"];

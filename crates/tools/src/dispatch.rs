@@ -2,6 +2,7 @@
 //! of the ends a journal knows: after the time limit, after being stopped, after a panic. Whether a
 //! call may run was decided before; whether it is tried again is decided after.
 
+use std::fmt;
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -11,14 +12,14 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use windlass_core::gate::Permit;
-use windlass_core::run::{CallEnd, ToolQuestion};
+use windlass_core::run::{CallEnd, Reply, ToolQuestion};
 use windlass_spec::{Effect, ErrorCategory, Failure, RiskLevel, ToolSpecification};
 
 use crate::bind::BoundTool;
 use crate::envelope::{self, Opened};
 use crate::error::ToolError;
 use crate::output::too_large;
-use crate::tool::CallContext;
+use crate::tool::{CallContext, OnProgress};
 
 /// How long a call may take if its specification does not say.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -35,7 +36,7 @@ const WIND_DOWN: Duration = Duration::from_secs(4);
 const ABORT: Duration = Duration::from_secs(1);
 
 /// What a call is run with besides its permit.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct DispatchOptions {
     /// Cancelled by whoever wants the call to end now.
     pub cancel: CancellationToken,
@@ -43,6 +44,23 @@ pub struct DispatchOptions {
     pub timeout: Option<Duration>,
     /// How many bytes a result may have as JSON.
     pub max_output_bytes: usize,
+    /// How reversible the call was found to be, if that is not only what its specification says.
+    pub risk: Option<RiskLevel>,
+    /// What tells this call from all others.
+    pub key: String,
+    /// What came of the form that the tool wanted filled in when it last ran for this call.
+    pub reply: Option<Reply>,
+    /// Where to tell how far the call has come.
+    pub progress: Option<OnProgress>,
+}
+
+impl fmt::Debug for DispatchOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DispatchOptions")
+            .field("key", &self.key)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for DispatchOptions {
@@ -51,6 +69,10 @@ impl Default for DispatchOptions {
             cancel: CancellationToken::new(),
             timeout: None,
             max_output_bytes: DEFAULT_MAX_OUTPUT_BYTES,
+            risk: None,
+            key: String::new(),
+            reply: None,
+            progress: None,
         }
     }
 }
@@ -81,12 +103,16 @@ pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions
         let failure = Failure::new(ErrorCategory::Cancelled, Effect::None, message);
         return CallEnd::Cancelled(failure).into();
     }
-    let effect = Effects::of(tool.specification());
+    let declared = tool.specification().attributes().risk;
+    let effect = Effects::of(options.risk.or(declared));
     let timeout = options.timeout;
     let timeout = timeout.unwrap_or_else(|| time_limit(tool.specification()));
     let context = CallContext {
         stop: CancellationToken::new(),
         max_output_bytes: options.max_output_bytes,
+        key: options.key,
+        reply: options.reply,
+        progress: options.progress,
     };
     let stop = context.stop.clone();
     let implementation = tool.tool().clone();
@@ -141,8 +167,7 @@ struct Effects {
 }
 
 impl Effects {
-    fn of(specification: &ToolSpecification) -> Self {
-        let risk = specification.attributes().risk;
+    fn of(risk: Option<RiskLevel>) -> Self {
         let (of_failure, of_bad_output) = match risk.unwrap_or(RiskLevel::Irreversible) {
             RiskLevel::Reversible => (Effect::None, Effect::None),
             RiskLevel::ReversibleWithDelay => (Effect::Unknown, Effect::Applied),
@@ -170,7 +195,11 @@ fn ended_by_itself(
 ) -> Dispatched {
     let end = match ended {
         Ok(Ok(value)) => {
-            let value = match envelope::open(tool.specification(), value) {
+            let opened = match tool.tool().annotations() {
+                None => envelope::open(tool.specification(), value),
+                Some(_) => Opened::Result(value),
+            };
+            let value = match opened {
                 Opened::Result(value) => value,
                 Opened::End(end) => return end.into(),
                 Opened::Asks(question) => return Dispatched::Asks(question),
@@ -180,7 +209,10 @@ fn ended_by_itself(
                 Some(error) => CallEnd::Error(error.into_failure(effect.of_bad_output)),
             }
         }
-        Ok(Err(error)) => {
+        Ok(Err(mut error)) => {
+            if let Some(question) = error.take_question() {
+                return Dispatched::Asks(question);
+            }
             let otherwise = match error.category() {
                 ErrorCategory::InvalidOutput => effect.of_bad_output,
                 _ => effect.of_failure,

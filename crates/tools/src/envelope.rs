@@ -76,6 +76,7 @@ fn opened(response: ToolResponse) -> Opened {
             context: ask.context,
             options: Vec::new(),
             free_text: true,
+            form: None,
         }))),
         Answer::Authorization(request) => Opened::Asks(Box::new(ToolQuestion::Leave {
             reason: request.reason,

@@ -3,16 +3,18 @@
 
 use std::fmt;
 
+use windlass_core::run::ToolQuestion;
 use windlass_spec::{Effect, ErrorCategory, Failure};
 
 /// Why a tool gave no result.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
     message: String,
     category: ErrorCategory,
     is_foreign: bool,
     had_no_effect: bool,
+    asks: Option<Box<ToolQuestion>>,
 }
 
 impl ToolError {
@@ -30,6 +32,7 @@ impl ToolError {
             category,
             is_foreign: false,
             had_no_effect: false,
+            asks: None,
         }
     }
 
@@ -41,6 +44,20 @@ impl ToolError {
             is_foreign: true,
             ..Self::of(category, message)
         }
+    }
+
+    /// No result yet: a person has to answer this first.
+    #[must_use]
+    pub fn asks(question: ToolQuestion) -> Self {
+        Self {
+            asks: Some(Box::new(question)),
+            ..Self::of(ErrorCategory::Unavailable, "it waits for a person")
+        }
+    }
+
+    /// What a person has to answer before there is a result.
+    pub(crate) fn take_question(&mut self) -> Option<Box<ToolQuestion>> {
+        self.asks.take()
     }
 
     /// An error that says what `error` says.

@@ -33,7 +33,7 @@ pub use builtin::{
     AutomationSettings, BUILTIN, BuiltinSettings, Fact, FileSettings, HostPattern, HttpSettings,
     NotConfigured, Root, SearchSettings, SettingsError, builtin, builtin_specifications,
 };
-pub use command::{CommandLine, CommandLineError};
+pub use command::{CommandLine, CommandLineError, ProcessGroup};
 pub use difference::{Difference, differences};
 pub use dispatch::{
     DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT, DispatchOptions, Dispatched, dispatch,
@@ -44,7 +44,7 @@ pub use hello::{builtin_libraries, builtin_library};
 pub use http::{HttpEndpoint, HttpMethod, HttpProblem};
 pub use library::{MergeConflict, ToolLibrary};
 pub use library_file::LibraryFileError;
-pub use tool::{Tool, ToolFuture};
+pub use tool::{CallContext, OnProgress, Tool, ToolFuture, ToolProgress};
 pub use tool_type::{Nesting, ToolType, TypeTooDeep};
 pub use windlass_macros::{ToolType, tool};
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_core::gate::Permit;
+use windlass_core::risk::{Annotations, Trust};
+use windlass_core::run::Reply;
 use windlass_spec::{ErrorCategory, NonEmptyText, ToolAttributes, ToolName};
 
 use crate::builder::ToolBuilder;
@@ -20,14 +22,43 @@ pub type ToolFuture = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Se
 
 pub(crate) type Handler = Arc<dyn Fn(Value, CallContext) -> ToolFuture + Send + Sync>;
 
+/// How far a call has come, as its tool tells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolProgress {
+    /// How much is done.
+    pub done: f64,
+    /// How much there is to do, if that is known.
+    pub total: Option<f64>,
+    /// What is being done.
+    pub message: Option<String>,
+}
+
+/// Told how far a call has come. It must not wait.
+pub type OnProgress = Arc<dyn Fn(ToolProgress) + Send + Sync>;
+
 /// What an implementation is told about a call besides its arguments.
-#[derive(Debug, Clone)]
-pub(crate) struct CallContext {
+#[derive(Clone)]
+pub struct CallContext {
     /// Cancelled when the call is to end early, for implementations that have to put something
     /// away first. Whoever does not look at it is dropped.
-    pub(crate) stop: CancellationToken,
+    pub stop: CancellationToken,
     /// How much a result may hold, so that no more than that is ever read.
-    pub(crate) max_output_bytes: usize,
+    pub max_output_bytes: usize,
+    /// What tells this call from all others, also when it is run once more.
+    pub key: String,
+    /// What came of the form that the tool wanted filled in when it last ran for this call.
+    pub reply: Option<Reply>,
+    /// Where to tell how far the call has come.
+    pub progress: Option<OnProgress>,
+}
+
+impl fmt::Debug for CallContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallContext")
+            .field("key", &self.key)
+            .field("reply", &self.reply)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for CallContext {
@@ -35,6 +66,9 @@ impl Default for CallContext {
         Self {
             stop: CancellationToken::new(),
             max_output_bytes: DEFAULT_MAX_OUTPUT_BYTES,
+            key: String::new(),
+            reply: None,
+            progress: None,
         }
     }
 }
@@ -68,6 +102,8 @@ pub struct Tool {
     pub(crate) http_method: Option<HttpMethod>,
     /// What its author declares about its use.
     pub(crate) attributes: Option<Arc<ToolAttributes>>,
+    /// What the server it comes from says about its effects, if it comes from one.
+    pub(crate) annotations: Option<(Annotations, Trust)>,
 }
 
 impl Tool {
@@ -80,6 +116,13 @@ impl Tool {
     #[must_use]
     pub fn attributes(&self) -> Option<&ToolAttributes> {
         self.attributes.as_deref()
+    }
+
+    /// What the server it comes from says about its effects, and whether the operator trusts that
+    /// server; none if it comes from no server.
+    #[must_use]
+    pub fn annotations(&self) -> Option<(Annotations, Trust)> {
+        self.annotations
     }
 
     /// Its name.

@@ -10,13 +10,15 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_core::gate::Permit;
 use windlass_core::model::Usage;
-use windlass_core::run::{CallEnd, Event, Ran, Run, RunEnd, ToolQuestion};
+use windlass_core::run::{CallEnd, Event, Ran, Reply, Run, RunEnd, ToolQuestion};
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel};
 use windlass_store::{Durability, crash_point, says_of_tool, told_end};
-use windlass_tools::{BoundTool, DispatchOptions, Dispatched, dispatch};
+use windlass_tools::{BoundTool, DispatchOptions, Dispatched, OnProgress, dispatch};
 
 use super::waiting::{Goes, LOOK};
 use super::{Drive, DriveError, Driver, Stop};
+use crate::limiter::Admitted;
+use crate::progress::Progress;
 
 /// What came of running a call.
 type Outcome = Result<Came, DriveError>;
@@ -54,11 +56,18 @@ impl<'d> Drive<'d> {
         let cancel = self.driver.stop.at_once.child_token();
         let mut running = Running::new();
         for call in calls {
-            let Some(admitted) = self.may_run(call).await? else {
+            let goes_on = self.parked.remove(call);
+            let admitted = match goes_on {
+                true => Some(Admitted::uncounted(&self.driver.limiter)),
+                false => self.may_run(call).await?,
+            };
+            let Some(admitted) = admitted else {
                 continue;
             };
+            // What was filled in is for the process that keeps the call open, and for no other.
+            let reply = self.run.take_reply(call).filter(|_| goes_on);
             let permit = self.run.permit(call)?;
-            let work = self.running(call.clone(), permit, &cancel);
+            let work = self.running(call.clone(), permit, &cancel, reply);
             running.push(Box::pin(async move {
                 let came = work.await;
                 drop(admitted);
@@ -116,6 +125,7 @@ impl<'d> Drive<'d> {
         call: CallId,
         permit: Permit,
         cancel: &CancellationToken,
+        reply: Option<Reply>,
     ) -> BoxFuture<'d, (CallId, Outcome)> {
         let cancel = cancel.clone();
         if self.run.is_sub_agent(permit.tool().as_str()) {
@@ -134,11 +144,17 @@ impl<'d> Drive<'d> {
             return Box::pin(std::future::ready((call, Ok(came))));
         }
         let timeout = self.rules.timeout(permit.tool().as_str());
+        let progress = self.tool_progress(&call);
+        let risk = self.run.risk(&call);
         match self.bound(&permit) {
             Ok(tool) => Box::pin(async move {
                 let options = DispatchOptions {
                     cancel,
                     timeout,
+                    risk: Some(risk),
+                    key: call.to_string(),
+                    reply,
+                    progress: Some(progress),
                     ..DispatchOptions::default()
                 };
                 crash_point!("effect.before");
@@ -155,6 +171,13 @@ impl<'d> Drive<'d> {
                 Ok(Came::Ended(Box::new(CallEnd::Error(failure).into()))),
             ))),
         }
+    }
+
+    /// Where the tool of a call tells how far it has come.
+    fn tool_progress(&self, call: &CallId) -> OnProgress {
+        let (watch, run) = (Arc::clone(&self.driver.watch), self.run.id().clone());
+        let call = call.clone();
+        Arc::new(move |progress| watch(&run, Progress::Tool(&call, &progress)))
     }
 
     /// The implementation of the tool that the run's agent declares, if there is one.

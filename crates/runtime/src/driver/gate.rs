@@ -76,6 +76,9 @@ impl Drive<'_> {
         let request = self.run.asked_by_tool(call, who, asked, at)?;
         match Approval::ask(request.clone()) {
             Ok(_) => {
+                if request.question.form().is_some() {
+                    self.parked.insert(call.clone());
+                }
                 let request = Box::new(request);
                 self.ask(Event::Asked { request, at }).await
             }

@@ -77,7 +77,8 @@ impl Drive<'_> {
         let may_leave = self.driver.patience == Patience::Leave;
         // An undo window is short; what is held runs before the run is left.
         let is_held = self.run.held_calls().next().is_some();
-        if waiting.for_person && may_leave && !is_held {
+        // Nor is a call left whose server waits for an answer: it would be lost.
+        if waiting.for_person && may_leave && !is_held && self.parked.is_empty() {
             return self.leave_waiting().await;
         }
         // Time alone brings nothing any more if it is up and nothing came of it.

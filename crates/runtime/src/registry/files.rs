@@ -32,6 +32,8 @@ pub struct ConfigurationFiles {
     pub variables: Vec<(String, String)>,
     /// What was set on the command line: `KEY=VALUE`.
     pub flags: Vec<String>,
+    /// What is to be read in the place of what stands in a file.
+    pub instead: BTreeMap<PathBuf, String>,
 }
 
 impl ConfigurationFiles {
@@ -84,7 +86,11 @@ impl ConfigurationFiles {
         let mut sources = Vec::new();
         for (layer, path) in &self.files {
             let must_be = *layer == Layer::Project || expected.texts.contains_key(path);
-            let Some(text) = read(path, "configuration", must_be)? else {
+            let text = match self.instead.get(path) {
+                Some(text) => Some(text.clone()),
+                None => read(path, "configuration", must_be)?,
+            };
+            let Some(text) = text else {
                 continue;
             };
             // Whoever writes a file anew empties it first, and nobody means to drop all of it.

@@ -9,14 +9,14 @@ use tokio::process::{Child, Command};
 
 /// A process group, killed at the latest when this is dropped.
 #[derive(Debug)]
-pub(super) struct ProcessGroup {
+pub struct ProcessGroup {
     /// The id of the group; zero, which is nobody's, once nothing of it is left.
     id: AtomicU32,
 }
 
 impl ProcessGroup {
     /// The group that `child`, started as the leader of one, leads.
-    pub(super) fn of(child: &Child) -> Self {
+    pub fn of(child: &Child) -> Self {
         Self {
             id: AtomicU32::new(child.id().unwrap_or_default()),
         }
@@ -27,14 +27,14 @@ impl ProcessGroup {
     }
 
     /// Asks all of them to end.
-    pub(super) async fn terminate(&self) {
+    pub async fn terminate(&self) {
         if let Some(id) = self.id() {
             signal(id, "TERM").await;
         }
     }
 
     /// Ends all of them, asked or not.
-    pub(super) async fn kill(&self) {
+    pub async fn kill(&self) {
         if let Some(id) = self.id() {
             signal(id, "KILL").await;
             self.id.store(0, Ordering::Relaxed);
