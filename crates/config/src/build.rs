@@ -1,6 +1,8 @@
 //! From a checked tree to a configuration. Everything was checked before, so nothing can go wrong
 //! here; what is not there has no value.
 
+mod servers;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -12,6 +14,7 @@ use windlass_spec::registry::{
     CategoryName, Environment, Override, Permission, RateLimits, ToolCategory, ToolConfiguration,
     Window,
 };
+use windlass_spec::server::ServerName;
 use windlass_spec::{Confidence, TimeoutSeconds};
 
 use crate::configuration::{Category, Configuration, Inner};
@@ -61,6 +64,7 @@ pub(crate) fn build(tree: Node) -> Configuration {
             .entries(&["agents"])
             .filter_map(|(name, node)| Some((name.parse().ok()?, agent(node))))
             .collect(),
+        servers: servers::servers(&tree),
         known_categories: known::categories(&tree),
         categories,
         category_of,
@@ -129,6 +133,11 @@ fn principal(node: &Node) -> Principal {
 fn agent(node: &Node) -> AgentSettings {
     AgentSettings {
         permissions: node.get("permissions").map(|_| permissions(node)),
+        servers: node
+            .items(&["servers"])
+            .iter()
+            .filter_map(|item| ServerName::new(item.text()?).ok())
+            .collect(),
     }
 }
 

@@ -116,7 +116,12 @@ fn none_of(words: &'static [&'static str], text: &str) -> Option<Refusal> {
 }
 
 fn wrong_type(shape: Shape, content: &Content) -> Refusal {
-    let message = format!("expected {}, found {}", shape.what(), found(content));
+    // What stands there may be a secret.
+    let found = match (shape, content) {
+        (Shape::Text(Form::Given), Content::Scalar(Value::Number(_))) => "a number".to_owned(),
+        _ => found(content),
+    };
+    let message = format!("expected {}, found {found}", shape.what());
     let help = match (shape, content) {
         (Shape::Texts(_), Content::Scalar(value)) if value.is_string() => {
             Some(format!("a list of one is written [{value}]"))
@@ -130,6 +135,9 @@ fn wrong_type(shape: Shape, content: &Content) -> Refusal {
             if matches!(text.as_str(), "true" | "false") =>
         {
             Some(format!("write it without quotes: {text}"))
+        }
+        (Shape::Text(Form::Given), Content::Scalar(_)) => {
+            Some("write it in quotes, as a text".to_owned())
         }
         _ => None,
     };

@@ -8,6 +8,7 @@ use windlass_spec::registry::{
     Categories, CategoryName, Environment, Environments, Permission, RateLimits, ToolCategory,
     Vocabulary,
 };
+use windlass_spec::server::ServerSettings;
 use windlass_spec::{AgentName, RiskLevel, ToolName};
 
 use crate::build::build;
@@ -42,6 +43,7 @@ pub(crate) struct Inner {
     pub(crate) risk: BTreeMap<ToolName, RiskLevel>,
     pub(crate) principals: BTreeMap<String, Principal>,
     pub(crate) agents: BTreeMap<AgentName, AgentSettings>,
+    pub(crate) servers: Vec<ServerSettings>,
     pub(crate) known_categories: Categories,
     pub(crate) categories: BTreeMap<CategoryName, Category>,
     pub(crate) category_of: BTreeMap<ToolName, CategoryName>,
@@ -175,6 +177,12 @@ impl Configuration {
     #[must_use]
     pub fn agents(&self) -> &BTreeMap<AgentName, AgentSettings> {
         &self.inner.agents
+    }
+
+    /// The MCP servers that the configuration names, also those that are switched off, by name.
+    #[must_use]
+    pub fn servers(&self) -> &[ServerSettings] {
+        &self.inner.servers
     }
 
     /// The categories that exist, predefined or declared.

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 use windlass_spec::registry::{CategoryName, Environment, Permission};
+use windlass_spec::server::{Given, ServerName};
 use windlass_spec::{AgentName, Signature, ToolName, Type};
 
 /// A form that a text has.
@@ -29,6 +30,16 @@ pub(crate) enum Form {
     Host,
     /// The type of a record in the notation of signatures.
     Record,
+    /// The name of a server.
+    Server,
+    /// What a program is started with; anything at all.
+    Argument,
+    /// The name of an environment variable.
+    Variable,
+    /// The name of a header of a request.
+    Header,
+    /// A text that may end with the value of a variable.
+    Given,
 }
 
 impl Form {
@@ -37,7 +48,8 @@ impl Form {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn check(self, text: &str) -> Result<(), String> {
-        if text.trim().is_empty() {
+        let may_be_empty = matches!(self, Self::Argument | Self::Given);
+        if text.trim().is_empty() && !may_be_empty {
             return Err(format!("an empty text is not {}", self.what()));
         }
         match self {
@@ -54,6 +66,13 @@ impl Form {
             Self::Url => check_url(text),
             Self::Host => check_host(text),
             Self::Record => record(text).map(drop),
+            Self::Server => ServerName::new(text).map(drop).map_err(|e| e.to_string()),
+            Self::Argument if text.contains('\0') => Err("an argument holds no NUL".to_owned()),
+            Self::Argument => Ok(()),
+            Self::Variable if is_variable(text) => Ok(()),
+            Self::Variable => Err(format!("`{text}` is not {}", self.what())),
+            Self::Header => check_header(text),
+            Self::Given => check_given(text),
         }
     }
 
@@ -72,6 +91,11 @@ impl Form {
             Self::Url => "an address that begins with http:// or https://",
             Self::Host => "a host such as `example.org` or `*.example.org`",
             Self::Record => "a record type such as `{region: Text, page_size: Maybe Int}`",
+            Self::Server => "the name of a server",
+            Self::Argument => "an argument",
+            Self::Variable => "the name of an environment variable",
+            Self::Header => "the name of a header",
+            Self::Given => "a text",
         }
     }
 
@@ -89,9 +113,58 @@ impl Form {
             Self::Tool | Self::Agent | Self::Principal | Self::Intent => {
                 json!({ "minLength": 1, "maxLength": 128, "pattern": "\\S" })
             }
+            Self::Server => json!({
+                "maxLength": 32,
+                "pattern": "^[a-z][a-z0-9-]*(_[a-z0-9-]+)*$",
+            }),
+            Self::Argument => json!({}),
+            Self::Variable => json!({ "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }),
+            Self::Header => json!({ "pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" }),
+            Self::Given => {
+                json!({ "pattern": "^([^\\r\\n]* )?env:[A-Za-z_][A-Za-z0-9_]*$|^(?!(.* )?env:)" })
+            }
             Self::Text | Self::Path => json!({ "pattern": "\\S" }),
         }
     }
+}
+
+fn is_variable(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Headers that the protocol itself sets.
+const OWN_HEADERS: [&str; 8] = [
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "transfer-encoding",
+    "upgrade",
+];
+
+fn check_header(text: &str) -> Result<(), String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    let lower = text.to_ascii_lowercase();
+    if !text.chars().all(is_part) {
+        return Err(format!("`{text}` is not {}", Form::Header.what()));
+    }
+    if OWN_HEADERS.contains(&lower.as_str()) || lower.starts_with("mcp-") {
+        return Err(format!("the header `{text}` belongs to the protocol"));
+    }
+    Ok(())
+}
+
+/// What is wrong is told without the text, which may be a secret.
+fn check_given(text: &str) -> Result<(), String> {
+    if text.chars().any(|c| c.is_control() && c != '\t') {
+        return Err("the text holds control characters".to_owned());
+    }
+    Given::new(text)
+        .map(drop)
+        .map_err(|_| "after `env:` stands the name of an environment variable".to_owned())
 }
 
 fn check_url(text: &str) -> Result<(), String> {

@@ -3,6 +3,7 @@
 
 mod ceilings;
 pub(crate) mod known;
+mod servers;
 mod switches;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ pub(crate) fn check(tree: &Node, mistakes: &mut Vec<Mistake>) {
     rules.categories();
     rules.tools_in_two_categories();
     rules.intents();
+    servers::check(tree, rules.mistakes);
     switches::check(tree, rules.mistakes);
     ceilings::check(tree, rules.mistakes);
 }

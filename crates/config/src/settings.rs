@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use windlass_spec::registry::{Permission, RateLimits};
+use windlass_spec::server::ServerName;
 use windlass_spec::{Confidence, NonEmptyText, TimeoutSeconds, ToolName};
 
 /// Where tools come from.
@@ -55,6 +56,8 @@ pub struct Principal {
 pub struct AgentSettings {
     /// The only permissions that count when it calls a tool; `None` means all of its principal's.
     pub permissions: Option<BTreeSet<Permission>>,
+    /// Servers whose usable tools it is all given, beside those that it declares.
+    pub servers: BTreeSet<ServerName>,
 }
 
 /// Limits that nothing else in the configuration exceeds.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use windlass_spec::server::secret_arguments;
 
 use crate::configuration::Configuration;
 use crate::origin::Layer;
@@ -72,6 +73,9 @@ fn without_secrets(node: &Node, path: &[&str]) -> Value {
     let free = path
         .iter()
         .position(|key| matches!(*key, "global_config" | "parameters"));
+    if let ["servers", _, rest @ ..] = path {
+        return of_server(node, rest);
+    }
     let own = path.len() > 1 && path.first() == Some(&"categories");
     match free {
         Some(start) if own => hide(
@@ -80,6 +84,24 @@ fn without_secrets(node: &Node, path: &[&str]) -> Value {
         ),
         _ => without_query(node.value()),
     }
+}
+
+/// Secrets of servers are named and not written, but for those among arguments.
+fn of_server(node: &Node, path: &[&str]) -> Value {
+    if path != ["arguments"] {
+        return without_query(node.value());
+    }
+    let text = |node: &Node| node.text().unwrap_or_default().to_owned();
+    let arguments: Vec<String> = node.items(&[]).iter().map(text).collect();
+    let secrets = secret_arguments(&arguments);
+    let hidden = arguments.into_iter().zip(secrets).map(|(text, secret)| {
+        let shown = match secret.and_then(|at| text.get(..at)) {
+            Some(beginning) => format!("{beginning}{HIDDEN}"),
+            None => text,
+        };
+        without_query(Value::String(shown))
+    });
+    hidden.collect()
 }
 
 /// An address without what stands behind its question mark: keys are often put there.

@@ -220,6 +220,34 @@ pub enum Error {
     /// There is no such standing approval.
     #[error("there is no standing approval {0}")]
     NoSuchStanding(i64),
+    /// No server of that name was met.
+    #[error("no server `{0}` was met yet")]
+    NoSuchServer(String),
+    /// Nothing is known of such a tool.
+    #[error("nothing is known of a tool `{tool}` of the server `{server}`")]
+    NoSuchPin {
+        /// The server.
+        server: String,
+        /// The tool.
+        tool: String,
+    },
+    /// Somebody else changed the pins since they were read.
+    #[error("the pins of the server `{0}` were changed by somebody else\nhint: read them again")]
+    PinsChanged(String),
+    /// What is to be accepted is not what is offered.
+    #[error(
+        "the tool `{tool}` is not offered as {found}{}\n\
+         hint: look at it again before you accept it",
+        .offered.map_or_else(String::new, |offered| format!(", but as {offered}"))
+    )]
+    OfferDiffers {
+        /// The tool.
+        tool: String,
+        /// What was to be accepted.
+        found: Digest,
+        /// What is offered, if anything is.
+        offered: Option<Digest>,
+    },
     /// What was exported could not be written.
     #[error("cannot write the export: {0}")]
     Export(Arc<std::io::Error>),
@@ -238,6 +266,10 @@ impl Error {
                 | Self::TooLate { .. }
                 | Self::NotDue { .. }
                 | Self::NoSuchMail(_)
+                | Self::NoSuchServer(_)
+                | Self::NoSuchPin { .. }
+                | Self::PinsChanged(_)
+                | Self::OfferDiffers { .. }
         )
     }
 

@@ -1,6 +1,8 @@
-//! The table of all keys; those of categories and their tools are in `categories.rs` beside it.
+//! The table of all keys; those of categories and their tools are in `categories.rs` beside it, those of
+//! servers in `servers.rs`.
 
 use super::categories::{CATEGORIES, RATE_LIMITS, TIMEOUT_RANGE};
+use super::servers::SERVERS;
 use super::{Default, Key, Map, Range, Shape};
 use crate::form::Form;
 
@@ -84,6 +86,12 @@ const KEYS: &[Key] = &[
         name: "categories",
         about: "Tools that belong together: what they demand and what is set for them.",
         shape: Shape::Map(&CATEGORIES),
+        default: Default::Nothing,
+    },
+    Key {
+        name: "servers",
+        about: "MCP servers whose tools can be used, each by a name that its tools' names begin with.",
+        shape: Shape::Map(&SERVERS),
         default: Default::Nothing,
     },
     Key {
@@ -193,12 +201,20 @@ const RATE_LIMITS_OF_A_PRINCIPAL: Key = Key {
 const AGENTS: Map = Map {
     names: Form::Agent,
     placeholder: "AGENT",
-    each: Shape::Table(&[Key {
-        name: "permissions",
-        about: "The only permissions that count when it calls a tool; all that its principal holds if this is left out.",
-        shape: Shape::Texts(Form::Permission),
-        default: Default::Nothing,
-    }]),
+    each: Shape::Table(&[
+        Key {
+            name: "permissions",
+            about: "The only permissions that count when it calls a tool; all that its principal holds if this is left out.",
+            shape: Shape::Texts(Form::Permission),
+            default: Default::Nothing,
+        },
+        Key {
+            name: "servers",
+            about: "Servers whose usable tools it is all given, beside those that it declares.",
+            shape: Shape::Texts(Form::Server),
+            default: Default::Nothing,
+        },
+    ]),
     fixed: &[],
 };
 

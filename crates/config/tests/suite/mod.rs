@@ -5,6 +5,7 @@ mod layers;
 mod mistakes;
 mod properties;
 mod rules;
+mod servers;
 mod tools;
 mod values;
 

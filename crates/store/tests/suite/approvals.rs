@@ -194,6 +194,7 @@ fn a_call_may_lead_to_a_second_question_when_the_first_is_settled() {
         context: None,
         options: Vec::new(),
         free_text: true,
+        form: None,
     });
     asks(&journal, &Approval::ask(second).unwrap());
     let answer = PersonDecision::Answer {
@@ -376,7 +377,7 @@ fn a_database_of_the_first_version_gets_the_new_tables_and_keeps_its_runs() {
     let version: i64 = connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 4);
+    assert_eq!(version, 5);
     let task: String = connection
         .query_row("SELECT task FROM agent_executions", [], |row| row.get(0))
         .unwrap();

@@ -168,7 +168,10 @@ fn executions_from_before_there_was_a_table_are_counted_too() {
     // Back to the form before.
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection
-        .execute_batch("DROP TABLE executions; DROP TABLE rate_limits; PRAGMA user_version = 3;")
+        .execute_batch(
+            "DROP TABLE pins; DROP TABLE servers; DROP TABLE executions; DROP TABLE rate_limits;
+             PRAGMA user_version = 3;",
+        )
         .unwrap();
     drop(connection);
     let store = Store::open(path).unwrap();

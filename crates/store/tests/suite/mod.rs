@@ -18,6 +18,7 @@ mod mailbox;
 mod mailbox_crash;
 mod opening;
 mod ownership;
+mod pins;
 mod reading;
 mod retention;
 mod scene;

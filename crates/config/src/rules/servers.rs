@@ -1,0 +1,192 @@
+//! What servers must be to be reached: one way each, no secret in plain sight, and known to whom they
+//! are given.
+
+use windlass_spec::nearest;
+use windlass_spec::server::{Given, is_open, looks_secret, secret_arguments};
+
+use crate::mistake::{Mistake, did_you_mean, quoted};
+use crate::tree::{Node, dotted};
+
+/// Keys that only a server that is started can have.
+const OF_COMMANDS: [&str; 4] = ["arguments", "directory", "environment", "parts"];
+
+/// Keys that only a server at an address can have.
+const OF_ADDRESSES: [&str; 2] = ["headers", "oauth"];
+
+pub(super) fn check(tree: &Node, mistakes: &mut Vec<Mistake>) {
+    let mut rules = Servers { mistakes };
+    for (name, node) in tree.entries(&["servers"]) {
+        if node.table().is_some() {
+            rules.transport(name, node);
+            rules.command(name, node);
+            rules.secrets(name, node);
+            rules.open_address(name, node);
+        }
+    }
+    rules.agents(tree);
+}
+
+struct Servers<'m> {
+    mistakes: &'m mut Vec<Mistake>,
+}
+
+impl Servers<'_> {
+    fn error(&mut self, node: &Node, path: &[&str], message: impl Into<String>, help: &str) {
+        let mistake = Mistake::error(&node.origin, dotted(path), message);
+        self.mistakes.push(mistake.help(help.to_owned()));
+    }
+
+    fn warning(&mut self, node: &Node, path: &[&str], message: impl Into<String>, help: &str) {
+        let mistake = Mistake::warning(&node.origin, dotted(path), message);
+        self.mistakes.push(mistake.help(help.to_owned()));
+    }
+
+    fn transport(&mut self, name: &str, node: &Node) {
+        let path = |key| ["servers", name, key];
+        let (wrong, message) = match (node.get("command"), node.get("url")) {
+            (Some(command), Some(url)) => {
+                let message = format!(
+                    "a server has a `command` or a `url`, not both; the command is at {}",
+                    command.origin
+                );
+                self.error(url, &path("url"), message, "remove one of the two");
+                return;
+            }
+            (None, None) => {
+                let help = "write command = \"...\" if it is a program, or url = \"https://...\"";
+                let message = "a server needs a `command` or a `url`";
+                self.error(node, &["servers", name], message, help);
+                return;
+            }
+            (Some(_), None) => (&OF_ADDRESSES[..], "is for servers with a `url`"),
+            (None, Some(_)) => (&OF_COMMANDS[..], "is for servers with a `command`"),
+        };
+        for &key in wrong {
+            if let Some(node) = node.get(key) {
+                self.error(node, &path(key), message, "remove it");
+            }
+        }
+    }
+
+    fn command(&mut self, name: &str, node: &Node) {
+        let Some((node, command)) = node
+            .get("command")
+            .and_then(|node| Some((node, node.text()?)))
+        else {
+            return;
+        };
+        let mut words = command.split_whitespace();
+        let (first, rest) = (words.next().unwrap_or_default(), words);
+        let rest: Vec<&str> = rest.collect();
+        if rest.is_empty() {
+            return;
+        }
+        let arguments: Vec<String> = rest.iter().map(|word| format!("\"{word}\"")).collect();
+        let help = format!(
+            "if it is started with arguments, write them apart: command = \"{first}\" and arguments = [{}]",
+            arguments.join(", ")
+        );
+        let path = ["servers", name, "command"];
+        // A path may well hold blanks; a name that is looked up does not.
+        if !first.contains('/') {
+            let message = "no shell reads this: it is the name of one program, and holds blanks";
+            self.error(node, &path, message, &help);
+        } else if rest.iter().any(|word| word.starts_with('-')) {
+            let message = "no shell reads this: it is the path of one program";
+            self.warning(node, &path, message, &help);
+        }
+    }
+
+    fn secrets(&mut self, name: &str, node: &Node) {
+        for (table, example) in [("environment", ""), ("headers", "Bearer ")] {
+            for (key, node) in node.entries(&[table]) {
+                let Some(text) = node.text().filter(|text| looks_secret(key, text)) else {
+                    continue;
+                };
+                let example = match text.starts_with(example) {
+                    true => example,
+                    false => "",
+                };
+                let help = format!(
+                    "put it into an environment variable and name that: {} = \"{example}env:NAME\"",
+                    dotted(&[key])
+                );
+                let message =
+                    "this looks like a secret, which does not belong into a configuration";
+                self.error(node, &["servers", name, table, key], message, &help);
+            }
+        }
+        let secret = node.at(&["oauth", "client_secret"]);
+        if let Some(node) = secret.filter(|node| variable(node) == Some(false)) {
+            let help =
+                "put it into an environment variable and name that: client_secret = \"env:NAME\"";
+            let message = "a secret does not belong into a configuration";
+            self.error(
+                node,
+                &["servers", name, "oauth", "client_secret"],
+                message,
+                help,
+            );
+        }
+        self.arguments(name, node);
+    }
+
+    /// Arguments cannot name variables, so what looks like a secret among them is a warning.
+    fn arguments(&mut self, name: &str, node: &Node) {
+        let items = node.items(&["arguments"]);
+        let text = |item: &Node| item.text().unwrap_or_default().to_owned();
+        let texts: Vec<String> = items.iter().map(text).collect();
+        for (index, (item, secret)) in items.iter().zip(secret_arguments(&texts)).enumerate() {
+            if secret.is_some() {
+                let key = format!("{}[{index}]", dotted(&["servers", name, "arguments"]));
+                let message = "this looks like a secret, and everybody on this machine can see what a program is started with";
+                let help = "most servers take their secrets from variables: write it under `environment` as \"env:NAME\"";
+                let mistake = Mistake::warning(&item.origin, key, message);
+                self.mistakes.push(mistake.help(help.to_owned()));
+            }
+        }
+    }
+
+    fn open_address(&mut self, name: &str, node: &Node) {
+        let url = node.get("url").and_then(|node| Some((node, node.text()?)));
+        let Some((place, _)) = url.filter(|(_, url)| is_open(url)) else {
+            return;
+        };
+        let has_secret = node.get("oauth").is_some()
+            || node
+                .entries(&["headers"])
+                .any(|(_, node)| variable(node) == Some(true));
+        if has_secret {
+            let message =
+                "a secret would go to another machine where everybody on the way can read it";
+            let help = "write https:// instead of http://";
+            self.error(place, &["servers", name, "url"], message, help);
+        }
+    }
+
+    fn agents(&mut self, tree: &Node) {
+        let known: Vec<&str> = tree.entries(&["servers"]).map(|(name, _)| name).collect();
+        for (agent, node) in tree.entries(&["agents"]) {
+            for (index, item) in node.items(&["servers"]).iter().enumerate() {
+                let Some(name) = item.text().filter(|name| !known.contains(name)) else {
+                    continue;
+                };
+                let help = match (nearest(name, known.iter().copied()), known.is_empty()) {
+                    (Some(meant), _) => did_you_mean(Some(meant)).unwrap_or_default(),
+                    (None, true) => format!("declare it: [servers.{name}]"),
+                    (None, false) => format!("known are {}", quoted(known.iter().copied())),
+                };
+                let key = format!("{}[{index}]", dotted(&["agents", agent, "servers"]));
+                let message = format!("there is no server `{name}`");
+                self.mistakes
+                    .push(Mistake::error(&item.origin, key, message).help(help));
+            }
+        }
+    }
+}
+
+/// Whether a text names a variable, if it is a sound text.
+fn variable(node: &Node) -> Option<bool> {
+    let given = Given::new(node.text()?).ok()?;
+    Some(given.variable().is_some())
+}
