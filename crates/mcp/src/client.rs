@@ -1,0 +1,55 @@
+//! The client's side of a connection with a server: starting it, listing its tools, calling them,
+//! answering what it asks. Everything of the protocol's own library stays in here.
+
+mod api;
+mod backoff;
+mod calls;
+mod connection;
+mod elicitation;
+mod handler;
+mod http;
+mod list;
+mod output;
+mod sampling;
+mod schema;
+mod wire;
+
+pub use api::{
+    Answered, Authorizer, BeforeStart, BoxFuture, CallError, CallRequest, Came, Elicitation, Era,
+    Greeting, Health, Limits, Lookup, Progress, Refusal, Reply, SampleAnswer, SampleMessage,
+    SampleRequest, Sampler, Secret, ServerError, ServerOptions, UnknownEra,
+};
+pub use elicitation::asks_for_secret;
+
+pub(crate) use backoff::Backoff;
+pub(crate) use calls::{Call, Step};
+pub(crate) use connection::Connection;
+pub(crate) use list::Listing;
+pub(crate) use output::Checks;
+pub(crate) use schema::Schema;
+pub(crate) use wire::{Inbound, Wire};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks. What a panicking thread left behind is still whole: nothing here is changed in two steps.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The beginning of a text, `most` characters at most, with what cannot be seen escaped: texts of
+/// servers end in error messages and on terminals.
+pub(crate) fn shown(text: &str, most: usize) -> String {
+    let mut out = String::new();
+    for (count, c) in text.trim().chars().enumerate() {
+        if count == most {
+            out.push('…');
+            break;
+        }
+        match c {
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() => out.extend(c.escape_default()),
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,280 @@
+//! Questions of servers to people: what is put before a person at all. A form must not ask for
+//! secrets: whatever is filled in passes through this program, its journal and the server.
+
+use serde_json::{Map, Value, json};
+use windlass_spec::is_invisible;
+
+use super::api::{Elicitation, Limits, Reply};
+use super::shown;
+
+/// A form has no more than so many fields and levels, and is no larger than so many bytes.
+const MOST_NODES: usize = 500;
+const MOST_LEVELS: usize = 8;
+const MOST_BYTES: usize = 64 * 1024;
+
+/// Longer than this no address is shown to anybody.
+const MOST_OF_ADDRESS: usize = 2_000;
+
+/// Words that make a field one for a secret, whatever its type.
+const SECRET_WORDS: &[&str] = &[
+    "password",
+    "passwords",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "pwd",
+    "pin",
+    "cvv",
+    "cvc",
+    "cvv2",
+    "otp",
+    "totp",
+    "credential",
+    "credentials",
+    "secret",
+    "secrets",
+    "mnemonic",
+    "ssn",
+];
+
+/// Words that do so in a field for text: numbers of tokens are asked for honestly.
+const SECRET_WORDS_OF_TEXT: &[&str] = &["token", "tokens", "apikey", "bearer", "jwt", "2fa", "mfa"];
+
+/// What does so wherever it stands, also if spaces or other signs are put between its letters.
+const SECRET_PHRASES: &[&str] = &[
+    "password",
+    "passphrase",
+    "passwort",
+    "kennwort",
+    "motdepasse",
+    "contraseña",
+    "contrasena",
+    "пароль",
+    "密码",
+    "密碼",
+    "パスワード",
+    "비밀번호",
+    "apikey",
+    "secretkey",
+    "privatekey",
+    "accesskey",
+    "accesstoken",
+    "refreshtoken",
+    "authtoken",
+    "bearertoken",
+    "securitycode",
+    "cardnumber",
+    "creditcard",
+    "seedphrase",
+    "recoveryphrase",
+    "recoverycode",
+    "verificationcode",
+    "onetimecode",
+    "clientsecret",
+    "pincode",
+    "pinnumber",
+];
+
+/// Says which field of a form looks as if it asked for a secret, if one does, and by what.
+///
+/// Looked at are the names, titles and descriptions of all fields and of the form itself, and formats.
+/// Letters that only look like others, and what cannot be seen, do not help. Fields that let one only
+/// choose (booleans, lists of values) hold no secrets. A form that is too large to look through counts
+/// as one that asks for secrets.
+#[must_use]
+pub fn asks_for_secret(schema: &Value) -> Option<String> {
+    let mut nodes = 0;
+    look(schema, "the form", 0, &mut nodes)
+}
+
+fn look(schema: &Value, name: &str, level: usize, nodes: &mut usize) -> Option<String> {
+    *nodes += 1;
+    if *nodes > MOST_NODES || level > MOST_LEVELS {
+        return Some("the form is too large to look through".to_owned());
+    }
+    let schema = schema.as_object()?;
+    let text = |key: &str| schema.get(key).and_then(Value::as_str);
+    if text("format").is_some_and(|format| folded(format).contains("password"))
+        || schema.get("writeOnly") == Some(&Value::Bool(true))
+    {
+        return Some(format!("`{}` is a field for a secret", shown(name, 60)));
+    }
+    let is_choice = text("type") == Some("boolean")
+        || ["enum", "const", "oneOf", "anyOf"]
+            .iter()
+            .any(|key| schema.contains_key(*key));
+    let is_number = matches!(text("type"), Some("integer" | "number"));
+    if !is_choice {
+        let said = [Some(name), text("title"), text("description")];
+        for said in said.into_iter().flatten() {
+            if let Some(word) = secret_word(said, is_number) {
+                return Some(format!(
+                    "`{}` looks like a field for a secret (`{word}`)",
+                    shown(name, 60)
+                ));
+            }
+        }
+    }
+    let fields = schema.get("properties").and_then(Value::as_object);
+    for (name, field) in fields.into_iter().flatten() {
+        if let Some(why) = look(field, name, level + 1, nodes) {
+            return Some(why);
+        }
+    }
+    match schema.get("items") {
+        Some(items) => look(items, name, level + 1, nodes),
+        None => None,
+    }
+}
+
+/// The word in a text that speaks of secrets.
+fn secret_word(text: &str, is_number: bool) -> Option<&'static str> {
+    if let Some(phrase) = secret_phrase(text) {
+        return Some(phrase);
+    }
+    let words = words(text);
+    let finds = |list: &[&'static str]| {
+        let mut list = list.iter();
+        list.find(|word| words.iter().any(|said| said == *word))
+            .copied()
+    };
+    finds(SECRET_WORDS).or_else(|| match is_number {
+        true => None,
+        false => finds(SECRET_WORDS_OF_TEXT),
+    })
+}
+
+/// The phrase about secrets in a text, spaced or not.
+fn secret_phrase(text: &str) -> Option<&'static str> {
+    let run: String = folded(text)
+        .chars()
+        .filter(|c| c.is_alphanumeric())
+        .collect();
+    let mut phrases = SECRET_PHRASES.iter();
+    phrases.find(|phrase| run.contains(**phrase)).copied()
+}
+
+/// The words of a text: between other signs, and where a small letter meets a capital one.
+fn words(text: &str) -> Vec<String> {
+    let mut spaced = String::new();
+    let mut was_small = false;
+    for c in text.chars().filter(|c| !is_invisible(*c)) {
+        if was_small && c.is_uppercase() {
+            spaced.push(' ');
+        }
+        was_small = c.is_lowercase() || c.is_numeric();
+        spaced.push(c);
+    }
+    folded(&spaced)
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// A text in small letters, without what cannot be seen, with letters that look like Latin ones as
+/// those.
+fn folded(text: &str) -> String {
+    text.chars()
+        .filter(|c| !is_invisible(*c))
+        .flat_map(char::to_lowercase)
+        .map(|c| match c {
+            'а' | 'α' | '@' => 'a',
+            'ԁ' => 'd',
+            'е' | 'ε' => 'e',
+            'і' | 'ι' | 'ı' => 'i',
+            'к' | 'κ' => 'k',
+            'о' | 'ο' => 'o',
+            'р' | 'ρ' => 'p',
+            'с' => 'c',
+            'ѕ' => 's',
+            'т' | 'τ' => 't',
+            'ν' | 'ѵ' => 'v',
+            'ԝ' | 'ω' => 'w',
+            'х' | 'χ' => 'x',
+            'у' | 'γ' => 'y',
+            '！'..='～' => fullwidth(c),
+            c => c,
+        })
+        .collect()
+}
+
+/// The plain form of a letter that is as wide as a Chinese one.
+fn fullwidth(c: char) -> char {
+    char::from_u32(c as u32 - 0xFEE0).map_or(c, |c| c.to_ascii_lowercase())
+}
+
+/// Reads the parameters of `elicitation/create`.
+///
+/// # Errors
+/// Why no person is to see it.
+pub(super) fn read(params: &Value, limits: &Limits) -> Result<Elicitation, String> {
+    let text = |key: &str| params.get(key).and_then(Value::as_str);
+    let Some(said) = text("message") else {
+        return Err("the question says nothing".to_owned());
+    };
+    let message = shown(said, limits.text_characters);
+    match text("mode") {
+        Some("url") => {
+            let url = text("url").unwrap_or_default();
+            let is_address = url.len() <= MOST_OF_ADDRESS
+                && !url
+                    .chars()
+                    .any(|c| c.is_control() || c.is_whitespace() || is_invisible(c))
+                && reqwest::Url::parse(url)
+                    .is_ok_and(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
+            match is_address {
+                true => Ok(Elicitation::Url {
+                    message,
+                    url: url.to_owned(),
+                }),
+                false => Err("the address to visit is none that is visited".to_owned()),
+            }
+        }
+        None | Some("form") => {
+            let Some(schema) = params
+                .get("requestedSchema")
+                .filter(|schema| schema.is_object())
+            else {
+                return Err("the form has no fields".to_owned());
+            };
+            if serde_json::to_vec(schema).map_or(usize::MAX, |json| json.len()) > MOST_BYTES {
+                return Err("the form is too large".to_owned());
+            }
+            if let Some(why) = asks_for_secret(schema) {
+                return Err(why);
+            }
+            // What the fields do not say the sentence above them may.
+            if let Some(phrase) = secret_phrase(said) {
+                return Err(format!("the question speaks of a secret (`{phrase}`)"));
+            }
+            Ok(Elicitation::Form {
+                message,
+                schema: schema.clone(),
+            })
+        }
+        Some(_) => Err("the question is of an unknown kind".to_owned()),
+    }
+}
+
+/// The `ElicitResult`.
+pub(super) fn result(reply: Reply) -> Value {
+    match reply {
+        Reply::Accept(fields) if fields.is_empty() => json!({ "action": "accept" }),
+        Reply::Accept(fields) => json!({ "action": "accept", "content": fields }),
+        Reply::Decline => json!({ "action": "decline" }),
+        Reply::Cancel => json!({ "action": "cancel" }),
+    }
+}
+
+/// The requests of an `input_required` result by their keys.
+pub(super) fn requests(result: &mut Value) -> Option<Map<String, Value>> {
+    match result.get_mut("inputRequests").map(Value::take) {
+        None | Some(Value::Null) => Some(Map::new()),
+        Some(Value::Object(requests)) => Some(requests),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+use serde_json::json;
+
+use super::*;
+
+fn form(properties: Value) -> Value {
+    json!({ "type": "object", "properties": properties })
+}
+
+#[test]
+fn fields_for_secrets_are_found_by_name_title_description_and_format() {
+    for field in [
+        json!({ "password": { "type": "string" } }),
+        json!({ "userPassword": { "type": "string" } }),
+        json!({ "API_KEY": { "type": "string" } }),
+        json!({ "apiKey": { "type": "string" } }),
+        json!({ "x": { "type": "string", "title": "API key" } }),
+        json!({ "x": { "type": "string", "description": "Your GitHub access token" } }),
+        json!({ "x": { "type": "string", "format": "password" } }),
+        json!({ "x": { "type": "string", "writeOnly": true } }),
+        json!({ "pin": { "type": "integer" } }),
+        json!({ "cvv": { "type": "string" } }),
+        json!({ "x": { "type": "string", "title": "Card-number" } }),
+        json!({ "clientSecret": { "type": "string" } }),
+        json!({ "aws_credentials": { "type": "string" } }),
+        json!({ "fine": { "type": "string" }, "x": { "type": "string", "title": "Passwort" } }),
+        json!({ "x": { "type": "object", "properties": { "token": { "type": "string" } } } }),
+        json!({ "x": { "type": "array", "items": { "type": "string", "title": "passphrase" } } }),
+    ] {
+        assert!(asks_for_secret(&form(field.clone())).is_some(), "{field}");
+    }
+}
+
+#[test]
+fn disguised_words_are_found() {
+    for title in [
+        "pаssword",         // Cyrillic а
+        "p\u{200b}assword", // zero width
+        "p a s s w o r d",
+        "ＰＡＳＳＷＯＲＤ",
+        "P@ssword",
+        "API\u{2011}KEY",
+    ] {
+        let form = form(json!({ "x": { "type": "string", "title": title } }));
+        assert!(asks_for_secret(&form).is_some(), "{title}");
+    }
+}
+
+#[test]
+fn honest_fields_are_let_through() {
+    let honest = form(json!({
+        "name": { "type": "string", "title": "Your name" },
+        "colour": { "type": "string", "enum": ["red", "secret blue"] },
+        "max_tokens": { "type": "integer", "description": "How many tokens at most" },
+        "pin_message": { "type": "boolean", "title": "Pin the message?" },
+        "shipping": { "type": "string", "description": "Where to ship it; opinions welcome" },
+        "email": { "type": "string", "format": "email" },
+        "keyboard": { "type": "string", "title": "Keyboard layout" },
+    }));
+    assert_eq!(asks_for_secret(&honest), None);
+}
+
+#[test]
+fn form_too_large_to_look_through_is_refused() {
+    let fields: Map<String, Value> = (0..600)
+        .map(|n| (format!("field{n}"), json!({ "type": "string" })))
+        .collect();
+    assert!(asks_for_secret(&form(Value::Object(fields))).is_some());
+    let mut deep = json!({ "type": "string" });
+    for _ in 0..50 {
+        deep = json!({ "type": "array", "items": deep });
+    }
+    assert!(asks_for_secret(&deep).is_some());
+}
+
+#[test]
+fn question_whose_sentence_asks_for_a_secret_is_refused() {
+    let params = json!({
+        "message": "Please enter your API key",
+        "requestedSchema": form(json!({ "value": { "type": "string" } })),
+    });
+    assert!(read(&params, &Limits::default()).is_err());
+}
+
+#[test]
+fn only_addresses_of_the_web_are_shown() {
+    let limits = Limits::default();
+    let with = |url: &str| {
+        read(
+            &json!({ "mode": "url", "message": "go", "url": url }),
+            &limits,
+        )
+    };
+    assert!(with("https://example.com/a?b=c").is_ok());
+    for url in [
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "$(touch x)",
+        "https://",
+        "https://exa mple.com",
+        "https://example.com/\u{202e}cod.exe",
+        "",
+    ] {
+        assert!(with(url).is_err(), "{url}");
+    }
+    assert!(with(&format!("https://example.com/{}", "a".repeat(3_000))).is_err());
+}
+
+#[test]
+fn long_questions_are_cut_and_controls_made_visible() {
+    let params = json!({
+        "message": format!("\u{1b}[31m{}", "x".repeat(10_000)),
+        "requestedSchema": form(json!({})),
+    });
+    let Ok(Elicitation::Form { message, .. }) = read(&params, &Limits::default()) else {
+        panic!("it is a form");
+    };
+    assert!(message.starts_with("\\u{1b}[31m"));
+    assert!(message.chars().count() < 4_010);
+}

@@ -1,0 +1,599 @@
+//! Servers at addresses. Requests are made here, not in the protocol's library, so that answers are
+//! bounded and kept whole, tokens come from whoever gives them, and nothing follows a server to where
+//! it was not sent.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{BoxStream, Stream, StreamExt};
+use reqwest::header::{
+    ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use reqwest::{StatusCode, Url, redirect};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage,
+};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::{
+    SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
+    StreamableHttpPostResponse,
+};
+use serde_json::Value;
+use sse_stream::{Sse, SseStream};
+use windlass_spec::server::HttpTransport;
+use windlass_spec::{Effect, ErrorCategory};
+
+use super::api::{Authorizer, CallError, Refusal, Secret, ServerError, ServerOptions};
+use super::shown;
+use super::wire::{Flight, Inbound, Wire};
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const EVENTS: &str = "text/event-stream";
+const JSON: &str = "application/json";
+
+/// How often a server may send one on to another place of its own.
+const REDIRECTS: usize = 5;
+
+/// How often a request is sent again with another token: one that is missing or over may be followed by
+/// one that is not good enough.
+const REFUSALS: usize = 3;
+
+/// How long a server may take until it is connected with.
+const UNTIL_CONNECTED: Duration = Duration::from_secs(20);
+
+/// What an answer that is no good is read of, to say what it was.
+const OF_BAD_ANSWER: usize = 64 * 1024;
+
+type Failure = StreamableHttpError<reqwest::Error>;
+type Headers = HashMap<HeaderName, HeaderValue>;
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// Makes the requests.
+#[derive(Clone)]
+pub(super) struct Client {
+    http: reqwest::Client,
+    wire: Arc<Wire>,
+    authorizer: Option<Arc<dyn Authorizer>>,
+}
+
+/// The way to the server at an address.
+pub(super) fn transport(
+    settings: &HttpTransport,
+    options: &ServerOptions,
+    wire: Arc<Wire>,
+) -> Result<StreamableHttpClientTransport<Client>, ServerError> {
+    let invalid = |message: String| ServerError::new(ErrorCategory::InvalidArguments, message);
+    let url = Url::parse(&settings.url)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "https" | "http") && url.has_host())
+        .ok_or_else(|| invalid(format!("`{}` is no address of the web", settings.url)))?;
+    let mut headers = Headers::new();
+    for (name, given) in &settings.headers {
+        let value = given
+            .value(|name| (options.lookup)(name))
+            .map_err(|error| {
+                let message = format!("{error} (for the header `{name}`)");
+                ServerError::new(ErrorCategory::Authentication, message)
+            })?;
+        let header = HeaderName::try_from(name.as_str())
+            .map_err(|_| invalid(format!("`{name}` is no name of a header")))?;
+        // The value may be a secret: the error does not repeat it.
+        let mut value = HeaderValue::try_from(value)
+            .map_err(|_| invalid(format!("the value of the header `{name}` cannot be sent")))?;
+        value.set_sensitive(true);
+        headers.insert(header, value);
+    }
+    let http = reqwest::Client::builder()
+        .redirect(redirect::Policy::custom(follow))
+        .connect_timeout(UNTIL_CONNECTED)
+        .build()
+        .map_err(|error| ServerError::unavailable(format!("cannot speak HTTP: {error}")))?;
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+    config.custom_headers = headers;
+    config.max_sse_event_size = options.limits.message_bytes;
+    let client = Client {
+        http,
+        wire,
+        authorizer: options.authorizer.clone(),
+    };
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+/// Only to places of the same server, and only in ways that keep the message.
+fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let keeps_message = matches!(
+        attempt.status(),
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+    );
+    let first = attempt.previous().first();
+    let is_same = first.is_some_and(|first| first.origin() == attempt.url().origin());
+    match keeps_message && is_same && attempt.previous().len() <= REDIRECTS {
+        true => attempt.follow(),
+        false => attempt.stop(),
+    }
+}
+
+/// What a request is about, for telling that it failed.
+struct Subject {
+    flight: Option<Arc<Flight>>,
+    id: Option<RequestId>,
+    is_greeting: bool,
+    is_probe: bool,
+}
+
+impl Subject {
+    fn of(message: &ClientJsonRpcMessage) -> Self {
+        let (id, request) = match message {
+            ClientJsonRpcMessage::Request(request) => {
+                (Some(request.id.clone()), Some(&request.request))
+            }
+            _ => (None, None),
+        };
+        let is_probe = matches!(request, Some(ClientRequest::DiscoverRequest(_)));
+        Self {
+            flight: Wire::flight_in(message),
+            id,
+            is_greeting: is_probe || matches!(request, Some(ClientRequest::InitializeRequest(_))),
+            is_probe,
+        }
+    }
+
+    /// The error to give the library instead of an answer.
+    fn error(&self, message: &str) -> ServerJsonRpcMessage {
+        let data = ErrorData::new(ErrorCode::INTERNAL_ERROR, message.to_owned(), None);
+        ServerJsonRpcMessage::error(data, self.id.clone())
+    }
+}
+
+impl Client {
+    async fn token(
+        &self,
+        refused: Option<&Refused>,
+        subject: &Subject,
+    ) -> Result<Option<Secret>, Failure> {
+        let Some(authorizer) = &self.authorizer else {
+            return Ok(None);
+        };
+        let refusal = refused.map(|refused| Refusal {
+            challenge: &refused.challenge,
+            token: refused.token.as_ref(),
+        });
+        let token = authorizer.token(refusal).await;
+        token.map_err(|why| self.fail(subject, ErrorCategory::Authentication, Effect::None, why))
+    }
+
+    /// Keeps what is known of a failure for whoever asks, and gives the error for the library.
+    fn fail(
+        &self,
+        subject: &Subject,
+        category: ErrorCategory,
+        effect: Effect,
+        message: impl Into<String>,
+    ) -> Failure {
+        let message = message.into();
+        if let Some(flight) = &subject.flight {
+            flight.fail(CallError::new(category, effect, message.clone()));
+        } else if subject.is_greeting {
+            self.wire.note(ServerError::new(category, message.clone()));
+        }
+        StreamableHttpError::UnexpectedServerResponse(message.into())
+    }
+
+    async fn post(
+        &self,
+        uri: &str,
+        message: &ClientJsonRpcMessage,
+        session: Option<&str>,
+        headers: &Headers,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let subject = Subject::of(message);
+        if !self.wire.sends(message) {
+            return Err(StreamableHttpError::Io(
+                std::io::ErrorKind::Interrupted.into(),
+            ));
+        }
+        let body = serde_json::to_vec(message)?;
+        let mut refused: Option<Refused> = None;
+        let mut refusals = 0;
+        let response = loop {
+            let mut request = self
+                .http
+                .post(uri)
+                .header(ACCEPT, format!("{JSON}, {EVENTS}"))
+                .header(CONTENT_TYPE, JSON)
+                .body(body.clone());
+            for (name, value) in headers {
+                request = request.header(name, value);
+            }
+            if let Some(session) = session {
+                request = request.header(SESSION, session);
+            }
+            let token = self.token(refused.as_ref(), &subject).await?;
+            if let Some(token) = &token {
+                request = request.bearer_auth(token.reveal());
+            }
+            let response = match request.send().await {
+                Ok(response) => response,
+                Err(error) => return Err(self.not_answered(&subject, error)),
+            };
+            match challenge_of(&response) {
+                Some(challenge) if self.authorizer.is_some() && refusals < REFUSALS => {
+                    refused = Some(Refused { challenge, token });
+                    refusals += 1;
+                }
+                _ => break response,
+            }
+        };
+        let status = response.status();
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if !status.is_success() {
+            return self.refused(&subject, response, session.is_some()).await;
+        }
+        let kind = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .map(HeaderValue::as_bytes);
+        let is = |name: &str| kind.is_some_and(|kind| kind.starts_with(name.as_bytes()));
+        let is_events = is(EVENTS);
+        let is_json = is(JSON);
+        let session = response
+            .headers()
+            .get(SESSION)
+            .and_then(|value| value.to_str().ok());
+        let session = session.map(str::to_owned);
+        match (is_events, is_json) {
+            (true, _) => {
+                let events = SseStream::from_bytes_stream(bounded(
+                    response.bytes_stream(),
+                    self.wire.limits.message_bytes,
+                ));
+                Ok(StreamableHttpPostResponse::Sse(
+                    self.watched(events.boxed(), Some(subject)),
+                    session,
+                ))
+            }
+            (_, true) => self.whole(&subject, response, session).await,
+            // An answer to something that needs none may say nothing.
+            _ if subject.id.is_none() => Ok(StreamableHttpPostResponse::Accepted),
+            _ => {
+                let message = "the server answered with something that is neither JSON nor events";
+                Err(self.fail(
+                    &subject,
+                    ErrorCategory::InvalidOutput,
+                    Effect::Unknown,
+                    message,
+                ))
+            }
+        }
+    }
+
+    /// A request that got no answer at all.
+    fn not_answered(&self, subject: &Subject, error: reqwest::Error) -> Failure {
+        let effect = match error.is_connect() {
+            true => Effect::None,
+            false => Effect::Unknown,
+        };
+        if let (Some(flight), Effect::None) = (&subject.flight, effect) {
+            flight.was_not_sent();
+        }
+        let message = format!("the server does not answer: {}", told(&error));
+        self.fail(subject, ErrorCategory::Unavailable, effect, message)
+    }
+
+    /// A request that was answered with a status that says no.
+    async fn refused(
+        &self,
+        subject: &Subject,
+        response: reqwest::Response,
+        has_session: bool,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let status = response.status();
+        let code = status.as_u16();
+        if status.is_redirection() {
+            let message =
+                format!("the server sends one elsewhere (HTTP {code}), which is not followed");
+            return Err(self.fail(subject, ErrorCategory::Unavailable, Effect::None, message));
+        }
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            let message = format!("the server refuses who asks (HTTP {code})");
+            return Err(self.fail(
+                subject,
+                ErrorCategory::Authentication,
+                Effect::None,
+                message,
+            ));
+        }
+        if status == StatusCode::NOT_FOUND && has_session {
+            // The library begins anew; what the server has may be something else then.
+            self.wire.changed();
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            let wait = response
+                .headers()
+                .get(RETRY_AFTER)
+                .and_then(|value| value.to_str().ok());
+            let wait = wait.map_or(String::new(), |wait| {
+                format!(", asks to wait {}", shown(wait, 40))
+            });
+            let message = format!("the server is asked too often (HTTP 429){wait}");
+            return Err(self.fail(subject, ErrorCategory::RateLimited, Effect::None, message));
+        }
+        let body = read(response, OF_BAD_ANSWER)
+            .await
+            .unwrap_or_default()
+            .unwrap_or_default();
+        if let (Some(id), Ok(ServerJsonRpcMessage::Error(error))) =
+            (&subject.id, serde_json::from_slice(&body))
+        {
+            // It may not have read whose error it is; there is only one it can be.
+            let error = ServerJsonRpcMessage::error(error.error, Some(id.clone()));
+            return Ok(StreamableHttpPostResponse::Json(error, None));
+        }
+        let message = format!("the server answered with HTTP {code}");
+        if subject.is_probe {
+            // A server of the legacy era need not say in what way it does not understand.
+            return Ok(StreamableHttpPostResponse::Json(
+                subject.error(&message),
+                None,
+            ));
+        }
+        Err(self.fail(
+            subject,
+            ErrorCategory::Unavailable,
+            Effect::Unknown,
+            message,
+        ))
+    }
+
+    /// An answer in one piece.
+    async fn whole(
+        &self,
+        subject: &Subject,
+        response: reqwest::Response,
+        session: Option<String>,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let most = self.wire.limits.message_bytes;
+        let wrong = |message: String| {
+            self.fail(
+                subject,
+                ErrorCategory::InvalidOutput,
+                Effect::Unknown,
+                message,
+            )
+        };
+        let body = match read(response, most).await {
+            Ok(Some(body)) => body,
+            Ok(None) => {
+                return Err(wrong(format!(
+                    "the answer of the server is larger than {most} bytes"
+                )));
+            }
+            Err(error) => return Err(self.not_answered(subject, error)),
+        };
+        let unreadable = |error: serde_json::Error| match &subject.id {
+            None => Ok(StreamableHttpPostResponse::Accepted),
+            Some(_) => Err(wrong(format!(
+                "the answer of the server cannot be read: {error}"
+            ))),
+        };
+        let message = match serde_json::from_slice::<Value>(&body) {
+            Ok(message) => message,
+            Err(error) => return unreadable(error),
+        };
+        match self.wire.take_in(message, true) {
+            Inbound::Taken => Ok(StreamableHttpPostResponse::Accepted),
+            Inbound::Pass(message) => match serde_json::from_value(message) {
+                Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
+                Err(error) => unreadable(error),
+            },
+        }
+    }
+
+    /// The events of a server, without those that end here.
+    fn watched(&self, events: Events, subject: Option<Subject>) -> Events {
+        let client = self.clone();
+        let watch = move |event: Result<Sse, SseError>| {
+            let mut event = event.inspect_err(|error| {
+                if let Some(subject) = &subject {
+                    let message = format!("the answer of the server broke off: {error}");
+                    client.fail(
+                        subject,
+                        ErrorCategory::InvalidOutput,
+                        Effect::Unknown,
+                        message,
+                    );
+                }
+            })?;
+            let Some(data) = event.data.take().filter(|data| !data.trim().is_empty()) else {
+                return Ok(event);
+            };
+            event.data = match (serde_json::from_str::<Value>(&data), &subject) {
+                (Ok(message), _) => match client.wire.take_in(message, true) {
+                    Inbound::Taken => None,
+                    Inbound::Pass(message) => Some(message.to_string()),
+                },
+                (Err(error), Some(subject)) if data.starts_with('{') && subject.id.is_some() => {
+                    let message = format!("the answer of the server cannot be read: {error}");
+                    client.fail(
+                        subject,
+                        ErrorCategory::InvalidOutput,
+                        Effect::Unknown,
+                        &*message,
+                    );
+                    serde_json::to_string(&subject.error(&message)).ok()
+                }
+                (Err(_), _) => None,
+            };
+            Ok(event)
+        };
+        events.map(watch).boxed()
+    }
+}
+
+impl StreamableHttpClient for Client {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        _auth_header: Option<String>,
+        custom_headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        self.post(&uri, &message, session_id.as_deref(), &custom_headers)
+            .await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        _auth_header: Option<String>,
+        custom_headers: Headers,
+    ) -> Result<(), Failure> {
+        let token = self.token(None, &Subject::nobody()).await?;
+        let token = token.map(|token| token.reveal().to_owned());
+        self.http
+            .delete_session(uri, session_id, token, custom_headers)
+            .await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        _auth_header: Option<String>,
+        custom_headers: Headers,
+    ) -> Result<Events, Failure> {
+        let mut refused: Option<Refused> = None;
+        loop {
+            let token = self.token(refused.as_ref(), &Subject::nobody()).await?;
+            let most = self.wire.limits.message_bytes;
+            let events = self.http.get_stream_with_max_sse_event_size(
+                Arc::clone(&uri),
+                session_id.clone(),
+                last_event_id.clone(),
+                token.as_ref().map(|token| token.reveal().to_owned()),
+                custom_headers.clone(),
+                most,
+            );
+            match (events.await, &refused) {
+                (Ok(events), _) => return Ok(self.watched(events, None)),
+                (Err(error), None) if self.authorizer.is_some() => match error.auth_challenge() {
+                    Some(challenge) => {
+                        let challenge = challenge.to_owned();
+                        refused = Some(Refused { challenge, token });
+                    }
+                    None => return Err(error),
+                },
+                (Err(error), _) => return Err(error),
+            }
+        }
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        custom_headers: Headers,
+        _max_sse_event_size: usize,
+    ) -> Result<Events, Failure> {
+        self.get_stream(uri, session_id, last_event_id, auth_header, custom_headers)
+            .await
+    }
+}
+
+impl Subject {
+    fn nobody() -> Self {
+        Self {
+            flight: None,
+            id: None,
+            is_greeting: false,
+            is_probe: false,
+        }
+    }
+}
+
+/// A refusal, until there is a token that answers it.
+struct Refused {
+    challenge: String,
+    token: Option<Secret>,
+}
+
+/// What a refusal says one would need, if it says.
+fn challenge_of(response: &reqwest::Response) -> Option<String> {
+    let is_refusal = matches!(
+        response.status(),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+    );
+    let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
+    let challenges: Vec<&str> = challenges.filter_map(|value| value.to_str().ok()).collect();
+    // It may say more than one way.
+    let is_bearer = |challenge: &&&str| challenge.to_ascii_lowercase().starts_with("bearer");
+    let challenge = challenges.iter().find(is_bearer).or(challenges.first())?;
+    is_refusal.then(|| (*challenge).to_owned())
+}
+
+/// An error without the address, which may hold secrets.
+fn told(error: &reqwest::Error) -> String {
+    let mut sentences = vec![match () {
+        () if error.is_connect() => "it cannot be connected with".to_owned(),
+        () if error.is_timeout() => "it takes too long".to_owned(),
+        () => "the connection broke off".to_owned(),
+    }];
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        sentences.push(shown(&cause.to_string(), 200));
+        source = cause.source();
+    }
+    sentences.join(": ")
+}
+
+/// Reads a whole answer; `None` if it is larger than allowed.
+async fn read(
+    mut response: reqwest::Response,
+    most: usize,
+) -> Result<Option<Vec<u8>>, reqwest::Error> {
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await? {
+        if body.len() + piece.len() > most {
+            return Ok(None);
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(Some(body))
+}
+
+/// The bytes of events, up to one that is too large.
+fn bounded<Piece: AsRef<[u8]> + Send + 'static>(
+    pieces: impl Stream<Item = Result<Piece, reqwest::Error>> + Send + 'static,
+    most: usize,
+) -> BoxStream<'static, Result<Piece, std::io::Error>> {
+    let (mut of_event, mut of_line) = (0usize, 0usize);
+    let bounded = pieces.map(move |piece| {
+        let piece = piece.map_err(|error| std::io::Error::other(told(&error)))?;
+        for &byte in piece.as_ref() {
+            of_event += 1;
+            match byte {
+                b'\n' if of_line == 0 => of_event = 0,
+                b'\n' => of_line = 0,
+                b'\r' => {}
+                _ => of_line += 1,
+            }
+            if of_event > most {
+                let message = format!("an event is larger than {most} bytes");
+                return Err(std::io::Error::other(message));
+            }
+        }
+        Ok(piece)
+    });
+    bounded.boxed()
+}

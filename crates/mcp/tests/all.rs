@@ -1,0 +1,5 @@
+//! The integration tests of servers, in one binary.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+
+mod suite;

@@ -1,0 +1,626 @@
+//! One test an attack: a server that does wrong, behind pins and the gate. What really happened is what
+//! the server wrote down, not what anybody says.
+
+use serde_json::{Value, json};
+use windlass_core::approval::PersonDecision;
+use windlass_core::run::RunEnd;
+use windlass_mcp::{PinState, diff, look_alikes, mentions};
+use windlass_spec::server::Transport;
+use windlass_spec::{Effect, ErrorCategory, RiskLevel};
+
+use super::house::{House, call, outcomes, state};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hidden_text_anywhere_in_a_definition_quarantines_the_tool() {
+    for mode in [
+        "hidden-description",
+        "hidden-schema",
+        "hidden-title",
+        "hidden-enum",
+        "hidden-key",
+        "hidden-annotations",
+        "hidden-meta",
+    ] {
+        let house = House::new();
+        let server = house.server("notes", &[mode]);
+        let pins = house.meet(&server).await;
+        let hidden: Vec<_> = pins
+            .iter()
+            .filter(|pin| pin.state() == PinState::Quarantined)
+            .collect();
+        assert_eq!(hidden.len(), 1, "{mode}");
+        assert!(!hidden[0].findings.is_empty(), "{mode}");
+        let offered = house.servers(&[server]).offered().unwrap();
+        let name = format!("notes__{}", hidden[0].tool);
+        assert!(offered.library.lookup(&name).is_none(), "{mode}");
+        assert_eq!(offered.library.len(), pins.len() - 1, "{mode}");
+        assert_eq!(offered.notices.len(), 1, "{mode}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_definition_suspends_the_tool_until_a_person_accepts_it() {
+    for (mode, tool) in [
+        ("pull-character", "look_up"),
+        ("pull-hint", "archive_notes"),
+        ("pull-output-schema", "look_up"),
+        ("pull-meta", "look_up"),
+    ] {
+        let house = House::new();
+        let server = |version: &str| {
+            let mut server = house.server("notes", &[mode, "--version", version]);
+            server.is_trusted = true;
+            server
+        };
+        assert_eq!(
+            state(&house.meet(&server("1")).await, tool),
+            PinState::Pinned
+        );
+        let pins = house.meet(&server("2")).await;
+        assert_eq!(state(&pins, tool), PinState::Changed, "{mode}");
+        let pin = pins.iter().find(|pin| pin.tool == tool).unwrap();
+        assert!(!diff(pin).is_empty(), "{mode}");
+        // An agent that was given the old one does not get the new one.
+        let library = house.servers(&[server("2")]).offered().unwrap().library;
+        assert!(
+            library.lookup(&format!("notes__{tool}")).is_none(),
+            "{mode}"
+        );
+        let offered = windlass_mcp::digest(pin.offered.as_ref().unwrap());
+        let ledger = house.ledger();
+        let name = &server("2").name;
+        let other = windlass_mcp::digest(pin.accepted.as_ref().unwrap());
+        assert!(ledger.accept(name, tool, &other, "bob").is_err(), "{mode}");
+        ledger.accept(name, tool, &offered, "bob").unwrap();
+        let pins = house.meet(&server("2")).await;
+        assert_eq!(state(&pins, tool), PinState::Pinned, "{mode}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renamed_tool_is_gone_and_new() {
+    let house = House::new();
+    house.meet(&house.server("notes", &["pull-rename"])).await;
+    let server = house.server("notes", &["pull-rename", "--version", "2"]);
+    let pins = house.meet(&server).await;
+    assert_eq!(state(&pins, "look_up"), PinState::Gone);
+    assert_eq!(state(&pins, "look_it_up"), PinState::New);
+    let library = house.servers(&[server]).offered().unwrap().library;
+    assert!(library.lookup("notes__look_up").is_none());
+    assert!(library.lookup("notes__look_it_up").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_that_changes_while_the_server_runs_stops_the_next_call() {
+    for flags in [
+        ["--turn", "1"].as_slice(),
+        // It does not say so, but its list was good for a moment only.
+        &["--modern", "--ttl", "50", "--turn", "1", "--silently"],
+    ] {
+        let mut house = House::new();
+        house.shortest_ttl = Some(std::time::Duration::from_millis(300));
+        let words = [&["pull-character"], flags].concat();
+        let mut server = house.server("notes", &words);
+        server.is_trusted = true;
+        house.meet(&server).await;
+        let servers = house.servers(&[server]);
+        let library = servers.offered().unwrap().library;
+        let look = |word: &str| call("notes__look_up", json!({ "word": word }));
+        let go = async |word: &str| {
+            let driver = house.driver(&library, vec![look(word)]);
+            let run = driver.start(super::house::new_task()).await.unwrap();
+            outcomes(&run).remove(0)
+        };
+        let first = go("tea").await;
+        assert!(first.is_ok(), "{first:?}");
+        // The notice is on its way, or the list runs out.
+        tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
+        let failure = go("milk").await.unwrap_err();
+        assert_eq!(
+            failure.category,
+            ErrorCategory::PermissionDenied,
+            "{failure:?}"
+        );
+        assert_eq!(failure.effect, Effect::None);
+        servers.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_not_the_one_that_was_accepted_is_not_started() {
+    let house = House::new();
+    let program = house.path("server");
+    std::fs::copy(env!("CARGO_BIN_EXE_windlass-mcp-hostile"), &program).unwrap();
+    let mut server = house.server("notes", &["swap"]);
+    if let Transport::Command(command) = &mut server.transport {
+        command.program = program.display().to_string();
+    }
+    server.is_trusted = true;
+    house.meet(&server).await;
+    let read = || vec![call("notes__read_note", json!({"name": "welcome"}))];
+    let run = house.run(&[server.clone()], read()).await;
+    assert_eq!(outcomes(&run), [Ok(json!("Hello."))]);
+    let started = house.calls();
+    // The same in front, something else behind it.
+    let mut changed = std::fs::read(&program).unwrap();
+    changed.extend(b"more");
+    std::fs::remove_file(&program).unwrap();
+    std::fs::write(&program, changed).unwrap();
+    std::fs::set_permissions(
+        &program,
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let run = house.run(&[server.clone()], read()).await;
+    let failure = outcomes(&run)[0].clone().unwrap_err();
+    assert_eq!(failure.category, ErrorCategory::PermissionDenied);
+    assert!(
+        failure.operator_message.contains("has another content"),
+        "{failure:?}"
+    );
+    assert_eq!(house.calls(), started);
+    // A person accepts it.
+    let now = windlass_mcp::program_of(&server).unwrap().unwrap();
+    house.ledger().accept_program(&server, Some(&now)).unwrap();
+    let run = house.run(&[server], read()).await;
+    assert_eq!(outcomes(&run), [Ok(json!("Hello."))]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_the_configuration_reaches_otherwise_is_not_started() {
+    let house = House::new();
+    let mut server = house.server("notes", &["honest"]);
+    server.is_trusted = true;
+    house.meet(&server).await;
+    let mut other = house.server("notes", &["swap", "--version", "2"]);
+    other.is_trusted = true;
+    let read = vec![call("notes__read_note", json!({"name": "welcome"}))];
+    let run = house.run(&[other], read).await;
+    let failure = outcomes(&run)[0].clone().unwrap_err();
+    assert_eq!(failure.category, ErrorCategory::PermissionDenied);
+    assert!(
+        failure.operator_message.contains("says otherwise how"),
+        "{failure:?}"
+    );
+    assert_eq!((house.calls(), house.effects().len()), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_of_two_servers_cannot_be_taken_for_one_another() {
+    let house = House::new();
+    // Both claim to be the same.
+    let [mail, other, near, shadow, cyrillic] = [
+        ("mail", "mail"),
+        ("other", "mail"),
+        ("near", "mail-near"),
+        ("shadow", "mail-shadow"),
+        ("cyrillic", "mail-look-alike"),
+    ]
+    .map(|(name, mode)| house.server(name, &[mode, "--claims", "mail"]));
+    let mut names = Vec::new();
+    let mut definitions = Vec::new();
+    for server in [&mail, &other, &near, &shadow] {
+        for pin in house.meet(server).await {
+            names.push((server.name.clone(), pin.tool.clone()));
+            definitions.push((server.name.clone(), pin.offered.unwrap()));
+        }
+    }
+    let library = house.servers(&[mail, other]).offered().unwrap().library;
+    assert!(library.lookup("mail__send_email").is_some());
+    assert!(library.lookup("other__send_email").is_some());
+    assert!(library.lookup("send_email").is_none());
+    let alike: Vec<String> = look_alikes(&names)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert!(
+        alike.iter().any(|told| told.contains("send_emai1")),
+        "{alike:?}"
+    );
+    assert!(
+        alike
+            .iter()
+            .any(|told| told.contains("`mail` and `other` both have a tool `send_email`")),
+        "{alike:?}"
+    );
+    assert!(!mentions(&definitions).is_empty());
+    let pins = house.meet(&cyrillic).await;
+    let look_alike = pins.iter().find(|pin| !pin.tool.is_ascii()).unwrap();
+    assert_eq!(look_alike.state(), PinState::Quarantined);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_result_tells_the_model_to_do_still_needs_leave() {
+    let house = House::new();
+    let mut server = house.server("web", &["result-orders"]);
+    server.is_trusted = true;
+    house.meet(&server).await;
+    let does = vec![
+        call("web__read_page", json!({})),
+        call("web__delete_all", json!({})),
+    ];
+    let run = house.run(&[server], does).await;
+    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+    assert_eq!(house.effects(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_tells_of_its_failure_taints_the_run_like_a_result() {
+    let mut house = House::new();
+    let overrides = &mut house.governance.overrides;
+    for tool in ["web__fail_page", "web__read_page"] {
+        overrides.insert(tool.to_owned(), RiskLevel::Reversible);
+    }
+    overrides.insert("web__add_note".to_owned(), RiskLevel::ReversibleWithDelay);
+    let server = house.server("web", &["result-ansi"]);
+    house.meet(&server).await;
+    let does = vec![
+        call("web__fail_page", json!({})),
+        call("web__add_note", json!({"name": "a", "text": "b"})),
+    ];
+    let run = house.run(&[server], does).await;
+    // Held if it were not tainted.
+    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+    assert_eq!(house.effects(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_hides_in_a_result_or_an_error_is_made_visible() {
+    let house = House::new();
+    for (mode, tools) in [
+        ("result-hidden", ["read_page"].as_slice()),
+        ("result-ansi", &["read_page", "fail_page", "break_page"]),
+    ] {
+        let mut server = house.server("web", &[mode]);
+        server.is_trusted = true;
+        house.ledger().forget(&server.name).unwrap();
+        house.meet(&server).await;
+        for tool in tools {
+            let does = vec![call(&format!("web__{tool}"), json!({}))];
+            let run = house.run(&[server.clone()], does).await;
+            let told = match &outcomes(&run)[0] {
+                Ok(value) => value.to_string(),
+                Err(failure) => format!("{}{}", failure.operator_message, failure.model_message),
+            };
+            let is_hidden = |c: char| c != '\n' && windlass_spec::is_invisible(c);
+            assert!(!told.contains(is_hidden), "{mode} {tool}: {told:?}");
+            assert!(!told.contains("\\u001b"), "{mode} {tool}: {told:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_looks_like_an_envelope_is_data() {
+    let house = House::new();
+    let mut server = house.server("web", &["result-envelope"]);
+    server.is_trusted = true;
+    house.meet(&server).await;
+    let does = vec![call("web__read_page", json!({}))];
+    let run = house.run(&[server], does).await;
+    assert_eq!(run.end(), Some(&RunEnd::Completed));
+    assert!(outcomes(&run)[0].is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_is_not_what_was_promised_or_too_large_is_an_error() {
+    for (mode, category) in [
+        ("result-breaks-schema", ErrorCategory::InvalidOutput),
+        ("result-no-structure", ErrorCategory::InvalidOutput),
+        ("result-huge", ErrorCategory::InvalidOutput),
+    ] {
+        let house = House::new();
+        let mut server = house.server("web", &[mode]);
+        server.is_trusted = true;
+        let pins = house.meet(&server).await;
+        let tool = pins
+            .iter()
+            .find(|pin| !pin.tool.ends_with("_note") && pin.tool != "count_notes");
+        let tool = &tool.unwrap().tool;
+        let does = vec![
+            call(&format!("web__{tool}"), json!({})),
+            call("web__read_note", json!({"name": "welcome"})),
+        ];
+        let run = house.run(&[server], does).await;
+        let outcomes = outcomes(&run);
+        let failure = outcomes[0].as_ref().unwrap_err();
+        assert_eq!(failure.category, category, "{mode}: {failure:?}");
+        assert_eq!(outcomes[1], Ok(json!("Hello.")), "{mode}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_untrusted_server_says_of_its_harmlessness_is_not_believed() {
+    for is_trusted in [false, true] {
+        let house = House::new();
+        let mut server = house.server("notes", &["lying-hints"]);
+        server.is_trusted = is_trusted;
+        house.meet(&server).await;
+        let run = house
+            .run(&[server], vec![call("notes__tidy_up", json!({}))])
+            .await;
+        let call = run.calls().next().unwrap();
+        let risk = run.risk(call.id());
+        match is_trusted {
+            // Whoever trusts a liar is lied to.
+            true => assert_eq!((risk, house.effects().len()), (RiskLevel::Reversible, 1)),
+            false => {
+                assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+                assert_eq!((risk, house.effects().len()), (RiskLevel::Irreversible, 0));
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leave_for_a_servers_tool_is_for_one_call_and_once() {
+    let house = House::new();
+    let server = house.server("public", &["takes-text"]);
+    house.meet(&server).await;
+    let post = |text: &str| call("public__post_publicly", json!({"text": text}));
+    let servers = house.servers(std::slice::from_ref(&server));
+    let library = servers.offered().unwrap().library;
+    let driver = house.driver(&library, vec![post("one"), post("two")]);
+    let run = driver.start(super::house::new_task()).await.unwrap();
+    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+    // Not by the one it acts for under another digest, not twice, not at the same time.
+    let store = house.store();
+    let filter = windlass_store::ApprovalFilter::pending();
+    let asked = store
+        .approvals(&filter, windlass_runtime::now())
+        .unwrap()
+        .remove(0);
+    let other = windlass_core::approval::Digest::of_json(&json!("another call"));
+    let bob = super::house::identity("bob");
+    let decide = |digest| {
+        let approve = PersonDecision::Approve;
+        store.decide(asked.call(), digest, &bob, approve, windlass_runtime::now())
+    };
+    assert!(decide(Some(&other)).is_err());
+    let stranger = windlass_core::approval::Identity::new(
+        windlass_spec::NonEmptyText::new("elsewhere").unwrap(),
+        windlass_core::approval::Principal::new("eve").unwrap(),
+    );
+    let digest = asked.digest();
+    let by_stranger = store.decide(
+        asked.call(),
+        Some(&digest),
+        &stranger,
+        PersonDecision::Approve,
+        windlass_runtime::now(),
+    );
+    assert!(by_stranger.is_err());
+    decide(Some(&digest)).unwrap();
+    assert!(decide(Some(&digest)).is_err());
+    let run = driver.resume(run.id()).await.unwrap();
+    // Another text is another question.
+    assert_eq!(house.effects(), ["post_publicly"]);
+    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+    house.decide(PersonDecision::Reject { message: None });
+    let run = driver.resume(run.id()).await.unwrap();
+    assert_eq!(run.end(), Some(&RunEnd::Completed));
+    assert_eq!(house.effects(), ["post_publicly"]);
+    servers.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_gets_no_variable_that_is_not_named() {
+    let house = House::new();
+    let mut server = house.server("env", &["environment"]);
+    server.is_trusted = true;
+    if let Transport::Command(command) = &mut server.transport {
+        let given = windlass_spec::server::Given::new("told").unwrap();
+        command.environment.insert("NAMED".to_owned(), given);
+    }
+    house.meet(&server).await;
+    let run = house
+        .run(&[server], vec![call("env__get_env", json!({}))])
+        .await;
+    let told = match &outcomes(&run)[0] {
+        Ok(Value::String(text)) => serde_json::from_str(text).unwrap(),
+        Ok(value) => value.clone(),
+        Err(failure) => panic!("{failure:?}"),
+    };
+    let mut names: Vec<&str> = told
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    names.retain(|name| !["PATH", "HOME", "LANG", "NAMED"].contains(name));
+    assert!(names.is_empty(), "{names:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schemas_that_cannot_be_used_safely_are_set_aside_and_honest_ones_are_not() {
+    for (mode, is_safe) in [
+        ("schema-recursive", false),
+        ("schema-any-of", false),
+        ("schema-deep", false),
+        ("schema-doubling", false),
+        ("schema-external", false),
+        ("schema-tree", true),
+        ("schema-pattern", true),
+    ] {
+        let house = House::new();
+        let server = house.server("bombs", &[mode]);
+        // What cannot be read at all cannot be used at all.
+        let met = house.try_meet(&server).await;
+        let Ok(pins) = met else {
+            assert_eq!(mode, "schema-deep");
+            continue;
+        };
+        let others = pins
+            .iter()
+            .filter(|pin| !pin.tool.ends_with("_note") && pin.tool != "count_notes");
+        for pin in others {
+            let is_usable = pin.state() == PinState::Pinned;
+            assert_eq!(
+                is_usable, is_safe,
+                "{mode}: {} {:?}",
+                pin.tool, pin.findings
+            );
+        }
+        house.servers(&[server]).offered().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn floods_end_and_the_server_can_be_used_afterwards() {
+    for mode in [
+        "flood-progress",
+        "flood-log",
+        "flood-list-changed",
+        "flood-requests",
+    ] {
+        let house = House::new();
+        let mut server = house.server("flood", &[mode, "--count", "20000"]);
+        server.is_trusted = true;
+        let pins = house.meet(&server).await;
+        let tool = pins
+            .iter()
+            .find(|pin| !pin.tool.ends_with("_note") && pin.tool != "count_notes");
+        let tool = &tool.unwrap().tool;
+        let does = vec![
+            call(&format!("flood__{tool}"), json!({})),
+            call("flood__read_note", json!({"name": "welcome"})),
+        ];
+        let run = house.run(&[server], does).await;
+        assert_eq!(outcomes(&run)[1], Ok(json!("Hello.")), "{mode}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_is_asked_of_nobody() {
+    for mode in ["ask-secret", "ask-secret-disguised", "ask-url-script"] {
+        let mut house = House::new();
+        let mut server = house.server("desk", &[mode]);
+        server.is_trusted = true;
+        house
+            .governance
+            .overrides
+            .insert("desk__register".to_owned(), RiskLevel::Reversible);
+        house.meet(&server).await;
+        let run = house
+            .run(&[server], vec![call("desk__register", json!({}))])
+            .await;
+        assert_eq!(run.end(), Some(&RunEnd::Completed), "{mode}");
+        assert!(outcomes(&run)[0].is_err(), "{mode}");
+        let asked = run.calls().next().unwrap();
+        let all = windlass_store::ApprovalFilter::default();
+        let put = house
+            .store()
+            .approvals(&all, windlass_runtime::now())
+            .unwrap();
+        assert!(put.iter().all(|put| put.call() != asked.id()), "{mode}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_servers_question_reaches_a_person_with_its_name_and_the_call_goes_on() {
+    for flags in [
+        &["ask-twice"][..],
+        &["ask-twice", "--modern"],
+        &["ask-hidden"],
+    ] {
+        let mut house = House::new();
+        let overrides = &mut house.governance.overrides;
+        overrides.insert("desk__register".to_owned(), RiskLevel::Reversible);
+        let server = house.server("desk", flags);
+        house.meet(&server).await;
+        let servers = house.servers(&[server]);
+        let library = servers.offered().unwrap().library;
+        let driver = house.driver(&library, vec![call("desk__register", json!({}))]);
+        let going = tokio::spawn(async move { driver.start(super::house::new_task()).await });
+        let answers = match flags[0] {
+            "ask-twice" => vec![
+                json!({"name": "Ada", "colour": "blue"}),
+                json!({"count": 3}),
+            ],
+            _ => vec![json!({})],
+        };
+        for answer in answers {
+            let asked = loop {
+                match house.pending().pop() {
+                    Some(asked) => break asked,
+                    None if going.is_finished() => {
+                        let run = going.await.unwrap().unwrap();
+                        panic!("nobody is asked: {flags:?} {:?}", outcomes(&run));
+                    }
+                    None => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+                }
+            };
+            let form = asked.question().form().unwrap();
+            assert_eq!(form.server.as_str(), "desk");
+            let headline = asked.question().headline().as_str();
+            assert!(
+                headline.starts_with("The MCP server `desk` asks: "),
+                "{headline}"
+            );
+            assert!(
+                !headline.contains(windlass_spec::is_invisible),
+                "{headline:?}"
+            );
+            if flags[0] == "ask-hidden" {
+                house.decide(PersonDecision::Reject { message: None });
+                continue;
+            }
+            // What does not fit is not taken.
+            let wrong = PersonDecision::Respond {
+                value: json!({"name": 1}),
+            };
+            let bob = super::house::identity("bob");
+            let now = windlass_runtime::now();
+            assert!(
+                house
+                    .store()
+                    .decide(asked.call(), None, &bob, wrong, now)
+                    .is_err()
+            );
+            house.decide(PersonDecision::Respond { value: answer });
+        }
+        let run = going.await.unwrap().unwrap();
+        assert_eq!(run.end(), Some(&RunEnd::Completed));
+        match flags[0] {
+            "ask-twice" => {
+                assert_eq!(house.effects(), ["register"], "{flags:?}");
+                assert!(outcomes(&run)[0].is_ok(), "{flags:?}");
+            }
+            _ => assert_eq!(house.effects(), Vec::<String>::new()),
+        }
+        servers.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_dies_in_a_call_leaves_an_effect_nobody_knows() {
+    let mut house = House::new();
+    let overrides = &mut house.governance.overrides;
+    overrides.insert("notes__crash".to_owned(), RiskLevel::Irreversible);
+    let server = house.server("notes", &["dies-in-call"]);
+    house.meet(&server).await;
+    let servers = house.servers(&[server]);
+    let library = servers.offered().unwrap().library;
+    let crash = || call("notes__crash", json!({}));
+    let driver = house.driver(&library, vec![crash()]);
+    let run = driver.start(super::house::new_task()).await.unwrap();
+    house.decide(PersonDecision::Approve);
+    let run = driver.resume(run.id()).await.unwrap();
+    let record = run.calls().next().unwrap();
+    let failure = record.outcome().unwrap().unwrap_err();
+    assert_eq!(failure.effect, Effect::Unknown);
+    assert_eq!(house.effects(), ["crash"], "it happened once");
+    servers.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn five_thousand_tools_are_pinned_without_being_started_again() {
+    let house = House::new();
+    let server = house.server("many", &["many-tools"]);
+    let pins = house.meet(&server).await;
+    assert!(pins.len() >= 5_000, "{}", pins.len());
+    let begun = std::time::Instant::now();
+    let library = house.servers(&[server]).offered().unwrap().library;
+    assert_eq!(library.len(), pins.len());
+    // Unoptimised, on a busy machine. It is a matter of reading, not of asking.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(30));
+}

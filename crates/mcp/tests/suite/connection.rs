@@ -1,0 +1,419 @@
+//! How a connection comes about and how it ends.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use windlass_mcp::{Era, Health, Server, ServerOptions};
+use windlass_spec::ErrorCategory;
+use windlass_spec::server::{Given, Transport};
+
+use super::start::{Scripted, answered, eventually, is_running, options, request, settings};
+
+fn remembering(era: Era) -> ServerOptions {
+    ServerOptions {
+        era: Some(era),
+        ..options()
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_started_until_the_server_is_used() {
+    let scripted = Scripted::new(&[]);
+    assert_eq!(scripted.server.health(), Health::Idle);
+    assert_eq!(scripted.server.generation(), 0);
+    assert_eq!(scripted.said(), Vec::<String>::new());
+    scripted.server.close().await;
+    assert_eq!(scripted.said(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn either_era_is_found_out_and_legacy_servers_are_started_again_for_it() {
+    for (era, found, starts) in [
+        ("legacy", Era::Legacy, 2),
+        ("modern", Era::Modern, 1),
+        ("dual", Era::Modern, 1),
+    ] {
+        let scripted = Scripted::new(&["--era", era]);
+        let greeting = scripted.server.connect().await.unwrap();
+        assert_eq!(greeting.era, found, "{era}");
+        assert_eq!(greeting.server_name, "fixture");
+        assert_eq!(greeting.server_version, "1");
+        assert_eq!(greeting.instructions.as_deref(), Some("be kind"));
+        let version = match found {
+            Era::Legacy => "2025-11-25",
+            Era::Modern => "2026-07-28",
+        };
+        assert_eq!(greeting.protocol_version, version);
+        assert_eq!(scripted.count("start"), starts, "{era}");
+        let came = scripted
+            .server
+            .call(request("echo", json!({ "a": 1 })))
+            .await
+            .unwrap();
+        assert_eq!(answered(came).value, json!({ "a": 1 }));
+        scripted.server.close().await;
+    }
+}
+
+#[tokio::test]
+async fn remembered_era_is_spoken_at_once() {
+    for (era, remembered) in [
+        ("legacy", Era::Legacy),
+        ("modern", Era::Modern),
+        ("dual", Era::Legacy),
+    ] {
+        let scripted = Scripted::with(&["--era", era], remembering(remembered), |_| {});
+        assert_eq!(scripted.server.connect().await.unwrap().era, remembered);
+        assert_eq!(scripted.count("start"), 1, "{era}");
+    }
+}
+
+#[tokio::test]
+async fn era_remembered_wrongly_is_found_out_by_a_new_start() {
+    for (era, remembered) in [("legacy", Era::Modern), ("modern", Era::Legacy)] {
+        let scripted = Scripted::with(&["--era", era], remembering(remembered), |_| {});
+        assert_ne!(scripted.server.connect().await.unwrap().era, remembered);
+        assert_eq!(scripted.count("start"), 2, "{era}");
+    }
+}
+
+#[tokio::test]
+async fn server_that_keeps_silent_on_the_probe_is_asked_in_the_other_era() {
+    let scripted = Scripted::with(&["--era", "silent"], options(), |settings| {
+        settings.start_timeout = Duration::from_millis(1_500);
+    });
+    assert_eq!(scripted.server.connect().await.unwrap().era, Era::Legacy);
+    assert_eq!(scripted.count("ignored server/discover"), 1);
+}
+
+#[tokio::test]
+async fn slow_server_is_waited_for_and_not_taken_for_a_legacy_one() {
+    let scripted = Scripted::new(&["--era", "dual", "--start-delay", "2500"]);
+    let greeting = scripted.server.connect().await.unwrap();
+    assert_eq!(greeting.era, Era::Modern);
+    assert_eq!(scripted.count("start"), 1);
+}
+
+#[tokio::test]
+async fn server_that_never_answers_is_given_up_in_time() {
+    let scripted = Scripted::with(&["--start-delay", "600000"], options(), |settings| {
+        settings.start_timeout = Duration::from_millis(300);
+    });
+    let begun = Instant::now();
+    let error = scripted.server.connect().await.unwrap_err();
+    assert_eq!(error.category, ErrorCategory::Timeout);
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    let process = scripted.process();
+    eventually("the process is gone", || !is_running(process)).await;
+}
+
+#[tokio::test]
+async fn unknown_version_is_refused() {
+    let scripted = Scripted::with(
+        &["--version", "1999-01-01"],
+        remembering(Era::Legacy),
+        |_| {},
+    );
+    let error = scripted.server.connect().await.unwrap_err();
+    assert!(error.message.contains("1999-01-01"), "{error}");
+}
+
+#[tokio::test]
+async fn program_that_is_not_there_is_told() {
+    let server = Server::new(settings("/does/not/exist", &[]), options());
+    let error = server.connect().await.unwrap_err();
+    assert!(error.message.contains("/does/not/exist"), "{error}");
+    let Health::Failing { attempts, .. } = server.health() else {
+        panic!("it fails");
+    };
+    assert_eq!(attempts, 1);
+}
+
+#[tokio::test]
+async fn last_words_of_a_program_that_ends_are_told() {
+    let scripted = Scripted::new(&["--die", "start"]);
+    let error = scripted.server.connect().await.unwrap_err();
+    assert!(error.message.contains("exit status: 3"), "{error}");
+    assert!(error.message.contains("this server never works"), "{error}");
+}
+
+#[tokio::test]
+async fn program_gets_few_variables_and_those_that_are_named() {
+    let options = ServerOptions {
+        lookup: std::sync::Arc::new(|name| (name == "TOKEN_OF_TEST").then(|| "s3cret".to_owned())),
+        ..options()
+    };
+    let scripted = Scripted::with(&[], options, |settings| {
+        if let Transport::Command(command) = &mut settings.transport {
+            let environment = &mut command.environment;
+            environment.insert(
+                "TOKEN".to_owned(),
+                Given::new("Bearer env:TOKEN_OF_TEST").unwrap(),
+            );
+            environment.insert("PLAIN".to_owned(), Given::new("plain").unwrap());
+        }
+    });
+    let came = scripted
+        .server
+        .call(request("environment", json!({})))
+        .await
+        .unwrap();
+    let value = answered(came).value;
+    let variables = value.as_object().unwrap();
+    let mut names: Vec<&str> = variables.keys().map(String::as_str).collect();
+    names.retain(|name| !["PATH", "HOME", "LANG"].contains(name));
+    names.sort_unstable();
+    assert_eq!(names, ["PLAIN", "TOKEN"]);
+    assert_eq!(variables["TOKEN"], "Bearer s3cret");
+}
+
+#[tokio::test]
+async fn variable_that_is_not_set_starts_nothing() {
+    let options = ServerOptions {
+        lookup: std::sync::Arc::new(|_| None),
+        ..options()
+    };
+    let scripted = Scripted::with(&[], options, |settings| {
+        if let Transport::Command(command) = &mut settings.transport {
+            command
+                .environment
+                .insert("A".to_owned(), Given::new("env:NOT_THERE").unwrap());
+        }
+    });
+    let error = scripted.server.connect().await.unwrap_err();
+    assert!(error.message.contains("NOT_THERE"), "{error}");
+    assert_eq!(scripted.count("start"), 0);
+}
+
+#[tokio::test]
+async fn definitions_come_whole() {
+    for era in ["legacy", "modern"] {
+        let scripted = Scripted::new(&["--era", era]);
+        let definitions = scripted.server.definitions().await.unwrap();
+        let echo = definitions
+            .iter()
+            .find(|tool| tool.name() == "echo")
+            .unwrap();
+        assert_eq!(echo.as_map()["x-unknown"], json!({ "kept": true }));
+        assert_eq!(echo.as_map()["annotations"]["x-more"], json!(1));
+        assert_eq!(echo.hints().read_only, Some(true));
+    }
+}
+
+#[tokio::test]
+async fn all_pages_of_five_thousand_tools_are_read() {
+    let scripted = Scripted::new(&["--tools", "5000", "--page", "400"]);
+    let definitions = scripted.server.definitions().await.unwrap();
+    assert_eq!(definitions.len(), 5_000);
+    assert_eq!(definitions[4_999].name(), "tool_4999");
+    assert_eq!(scripted.count("list"), 13);
+}
+
+#[tokio::test]
+async fn endless_and_circular_lists_are_refused() {
+    let circular = Scripted::new(&["--tools", "3", "--cursor", "loop"]);
+    let error = circular.server.definitions().await.unwrap_err();
+    assert!(error.message.contains("circle"), "{error}");
+    assert!(circular.count("list") <= 3);
+
+    let mut few = options();
+    few.limits.tools = 50;
+    let endless = Scripted::with(
+        &["--tools", "1", "--cursor", "endless"],
+        few.clone(),
+        |_| {},
+    );
+    let error = endless.server.definitions().await.unwrap_err();
+    assert!(error.message.contains("no end"), "{error}");
+
+    let many = Scripted::with(&["--tools", "51"], few, |_| {});
+    assert!(
+        many.server
+            .definitions()
+            .await
+            .unwrap_err()
+            .message
+            .contains("50 tools")
+    );
+
+    let mut small = options();
+    small.limits.list_bytes = 10_000;
+    let large = Scripted::with(&["--tools", "500"], small, |_| {});
+    assert!(
+        large
+            .server
+            .definitions()
+            .await
+            .unwrap_err()
+            .message
+            .contains("10000 bytes")
+    );
+}
+
+#[tokio::test]
+async fn list_whose_time_is_over_makes_a_new_generation() {
+    let mut options = options();
+    options.limits.shortest_ttl = Duration::ZERO;
+    let scripted = Scripted::with(&["--era", "modern", "--ttl", "150"], options, |_| {});
+    scripted.server.definitions().await.unwrap();
+    let generation = scripted.server.generation();
+    eventually("a new generation", || {
+        scripted.server.generation() == generation + 1
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(scripted.server.generation(), generation + 1);
+}
+
+#[tokio::test]
+async fn noise_on_the_output_is_skipped_up_to_a_limit() {
+    let scripted = Scripted::new(&["--noise", "20"]);
+    let came = scripted
+        .server
+        .call(request("echo", json!({ "a": 1 })))
+        .await
+        .unwrap();
+    assert_eq!(answered(came).value, json!({ "a": 1 }));
+
+    let mut strict = options();
+    strict.limits.noise_lines = 10;
+    let scripted = Scripted::with(&["--noise", "20"], strict, |_| {});
+    let error = scripted.server.connect().await.unwrap_err();
+    assert!(
+        error.message.contains("other things than messages"),
+        "{error}"
+    );
+}
+
+/// A server that ignores both the end of its input and the signal to end, with a child of the same
+/// kind.
+fn stubborn() -> (Scripted, std::path::PathBuf, tempfile::TempDir) {
+    let directory = tempfile::TempDir::new().unwrap();
+    let child = directory.path().join("child");
+    let script = format!(
+        "trap '' TERM; (exec sleep 3600) & echo $! > {}; exec {} --stubborn \"$@\"",
+        child.display(),
+        env!("CARGO_BIN_EXE_windlass-mcp-fixture"),
+    );
+    let scripted = Scripted::with(&[], remembering(Era::Legacy), |settings| {
+        if let Transport::Command(command) = &mut settings.transport {
+            command.program = "sh".to_owned();
+            let arguments = std::mem::take(&mut command.arguments);
+            command.arguments = vec!["-c".to_owned(), script, "sh".to_owned()];
+            command.arguments.extend(arguments);
+        }
+    });
+    (scripted, child, directory)
+}
+
+fn number_in(file: &std::path::Path) -> u32 {
+    std::fs::read_to_string(file)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn closing_leaves_neither_a_stubborn_server_nor_its_children() {
+    let (scripted, child, _directory) = stubborn();
+    scripted.server.connect().await.unwrap();
+    let (server, child) = (scripted.process(), number_in(&child));
+    assert!(is_running(server) && is_running(child));
+    scripted.server.close().await;
+    assert!(!is_running(server), "the server is left");
+    assert!(!is_running(child), "its child is left");
+    assert_eq!(scripted.count("closed"), 1, "it was first asked kindly");
+}
+
+#[tokio::test]
+async fn dropping_the_last_handle_leaves_nothing() {
+    let (scripted, child, _directory) = stubborn();
+    scripted.server.connect().await.unwrap();
+    let (server, child) = (scripted.process(), number_in(&child));
+    drop(scripted);
+    eventually("both are gone", || {
+        !is_running(server) && !is_running(child)
+    })
+    .await;
+}
+
+#[test]
+fn end_of_the_runtime_leaves_nothing() {
+    let (scripted, child, _directory) = stubborn();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(scripted.server.connect()).unwrap();
+    let (server, child) = (scripted.process(), number_in(&child));
+    assert!(is_running(server) && is_running(child));
+    drop(runtime);
+    // They were killed; how soon the system has cleared them away is its own affair.
+    let begun = Instant::now();
+    while is_running(server) || is_running(child) {
+        assert!(
+            begun.elapsed() < Duration::from_secs(5),
+            "something is left"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[tokio::test]
+async fn well_behaved_server_ends_when_its_input_is_closed_and_its_children_too() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let child = directory.path().join("child");
+    let script = format!(
+        "(exec sleep 3600) & echo $! > {}; exec {} \"$@\"",
+        child.display(),
+        env!("CARGO_BIN_EXE_windlass-mcp-fixture"),
+    );
+    let mut patient = remembering(Era::Legacy);
+    patient.limits.close_grace = Duration::from_secs(20);
+    let scripted = Scripted::with(&[], patient, |settings| {
+        if let Transport::Command(command) = &mut settings.transport {
+            command.program = "sh".to_owned();
+            let arguments = std::mem::take(&mut command.arguments);
+            command.arguments = vec!["-c".to_owned(), script, "sh".to_owned()];
+            command.arguments.extend(arguments);
+        }
+    });
+    scripted.server.connect().await.unwrap();
+    let (server, child) = (scripted.process(), number_in(&child));
+    let begun = Instant::now();
+    scripted.server.close().await;
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "it was not waited for in vain"
+    );
+    assert!(!is_running(server) && !is_running(child));
+}
+
+#[tokio::test]
+async fn closed_server_is_not_started_again() {
+    let scripted = Scripted::new(&[]);
+    scripted.server.connect().await.unwrap();
+    let starts = scripted.count("start");
+    scripted.server.close().await;
+    assert!(scripted.server.connect().await.is_err());
+    assert_eq!(scripted.count("start"), starts);
+    assert_eq!(scripted.server.health(), Health::Idle);
+}
+
+#[tokio::test]
+async fn closing_in_the_middle_of_a_start_leaves_nothing() {
+    let scripted = Scripted::new(&["--start-delay", "600000"]);
+    let server = scripted.server.clone();
+    let starting = tokio::spawn(async move { server.connect().await });
+    scripted.says("start").await;
+    assert_eq!(scripted.server.health(), Health::Starting);
+    let process = scripted.process();
+    scripted.server.close().await;
+    assert!(starting.await.unwrap().is_err());
+    eventually("the process is gone", || !is_running(process)).await;
+}
+
+#[tokio::test]
+async fn server_that_is_switched_off_is_not_started() {
+    let scripted = Scripted::with(&[], options(), |settings| settings.is_enabled = false);
+    assert!(scripted.server.connect().await.is_err());
+    assert_eq!(scripted.count("start"), 0);
+}

@@ -1,0 +1,11 @@
+mod attacks;
+mod calls;
+mod connection;
+mod elicitation;
+mod flood;
+mod hostile;
+mod house;
+mod oauth;
+mod real;
+mod start;
+mod supervision;

@@ -1,0 +1,490 @@
+//! Against real servers as people install them: what scripted ones cannot show. `cargo xtask test` fetches
+//! them and says in `WINDLASS_MCP_SERVERS` where they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::{Mutex, MutexGuard};
+use windlass_mcp::{
+    Answered, CallError, Came, Elicitation, Era, Health, Progress, Reply, Server, ServerOptions,
+};
+use windlass_spec::server::{CommandTransport, Given, ServerName, ServerSettings, Transport};
+use windlass_spec::{Effect, ErrorCategory};
+
+use super::start::{answered, eventually, keeping, request};
+
+/// The variable by which the processes of a test are told from all others.
+const MARK: &str = "WINDLASS_TEST_MARK";
+
+/// Interpreters start slowly, and several at once on few cores slower still: one test at a time.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// A place for servers to work in, and the right to start some.
+struct Place {
+    directory: TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Place {
+    async fn new() -> Self {
+        let _turn = TURN.lock().await;
+        let directory = TempDir::new().unwrap();
+        std::fs::write(directory.path().join("note.txt"), "Buy tea.\n").unwrap();
+        Self { directory, _turn }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).display().to_string()
+    }
+
+    /// A repository with one commit.
+    fn repository(&self) -> String {
+        let repository = self.path("repository");
+        std::fs::create_dir(&repository).unwrap();
+        for words in [
+            &["init", "--quiet"][..],
+            &["commit", "--quiet", "--allow-empty", "--message", "Begin"],
+        ] {
+            let done = Command::new("git")
+                .args(["-c", "user.name=Ann", "-c", "user.email=ann@example.com"])
+                .args(words)
+                .current_dir(&repository)
+                .status()
+                .unwrap();
+            assert!(done.success());
+        }
+        repository
+    }
+
+    /// The server of that name.
+    fn server(&self, name: &str) -> Server {
+        self.server_with(name, &[], ServerOptions::default())
+    }
+
+    fn server_with(
+        &self,
+        name: &str,
+        environment: &[(&str, &str)],
+        options: ServerOptions,
+    ) -> Server {
+        let (program, arguments): (&str, Vec<String>) = match name {
+            "everything" => ("mcp-server-everything", vec!["stdio".to_owned()]),
+            "filesystem" => ("mcp-server-filesystem", vec![self.path("")]),
+            "memory" => ("mcp-server-memory", Vec::new()),
+            "time" => (
+                "mcp-server-time",
+                vec!["--local-timezone".to_owned(), "UTC".to_owned()],
+            ),
+            "git" => ("mcp-server-git", Vec::new()),
+            "sqlite" => (
+                "mcp-server-sqlite",
+                vec!["--db-path".to_owned(), self.path("notes.db")],
+            ),
+            "excel" => ("excel-mcp-server", vec!["stdio".to_owned()]),
+            other => panic!("there is no server {other}"),
+        };
+        let memory = self.path("memory.jsonl");
+        let mark = self.path("");
+        let mut variables = vec![(MARK, mark.as_str())];
+        if name == "memory" {
+            variables.push(("MEMORY_FILE_PATH", &memory));
+        }
+        variables.extend(environment);
+        let environment: BTreeMap<String, Given> = variables
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), Given::new(value).unwrap()))
+            .collect();
+        let command = CommandTransport {
+            program: programs().join(program).display().to_string(),
+            arguments,
+            directory: None,
+            environment,
+            parts: Vec::new(),
+        };
+        let name = ServerName::new(name).unwrap();
+        let mut settings = ServerSettings::new(name, Transport::Command(command));
+        settings.start_timeout = Duration::from_secs(180);
+        Server::new(settings, options)
+    }
+
+    /// Nothing that any server of this place started is still there.
+    fn is_left(&self) {
+        let processes = self.processes();
+        assert!(processes.is_empty(), "{processes:?}");
+    }
+
+    /// The processes of all servers of this place, and of whatever they started.
+    fn processes(&self) -> Vec<u32> {
+        let mark = format!("{MARK}={}", self.path(""));
+        let is_marked = |directory: &Path| {
+            let environment = std::fs::read(directory.join("environ")).unwrap_or_default();
+            environment
+                .split(|byte| *byte == 0)
+                .any(|variable| variable == mark.as_bytes())
+        };
+        std::fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| {
+                let entry = entry.unwrap();
+                let process = entry.file_name().to_str()?.parse().ok()?;
+                is_marked(&entry.path()).then_some(process)
+            })
+            .collect()
+    }
+}
+
+fn programs() -> PathBuf {
+    match std::env::var_os("WINDLASS_MCP_SERVERS") {
+        Some(programs) => programs.into(),
+        None => panic!(
+            "this test needs real MCP servers: run it with `cargo xtask test`, or set \
+             WINDLASS_MCP_SERVERS to what `cargo xtask servers` prints"
+        ),
+    }
+}
+
+async fn call(server: &Server, tool: &str, arguments: Value) -> Answered {
+    answered(server.call(request(tool, arguments)).await.unwrap())
+}
+
+/// Connects, lists and looks whether that is what this server is known to be.
+async fn meets(server: &Server, era: Era, tools: usize) -> BTreeMap<String, Option<Value>> {
+    let greeting = server.connect().await.unwrap();
+    assert_eq!(greeting.era, era, "{greeting:?}");
+    let version = match era {
+        Era::Legacy => "2025-11-25",
+        Era::Modern => "2026-07-28",
+    };
+    assert_eq!(greeting.protocol_version, version);
+    assert!(!greeting.server_name.is_empty());
+    let definitions = server.definitions().await.unwrap();
+    let schemas: BTreeMap<String, Option<Value>> = definitions
+        .iter()
+        .map(|tool| (tool.name().to_owned(), tool.output_schema().cloned()))
+        .collect();
+    let names: Vec<&String> = schemas.keys().collect();
+    assert_eq!(schemas.len(), tools, "{names:?}");
+    assert!(matches!(server.health(), Health::Ready { .. }));
+    schemas
+}
+
+fn text(answered: &Answered) -> &str {
+    answered.value.as_str().unwrap()
+}
+
+#[tokio::test]
+async fn everything_speaks_the_legacy_era_and_answers() {
+    let place = Place::new().await;
+    let server = place.server("everything");
+    // Thirteen for all, and two for clients that can ask people.
+    let schemas = meets(&server, Era::Legacy, 15).await;
+    let sum = call(&server, "get-sum", json!({ "a": 2, "b": 3 })).await;
+    assert_eq!(text(&sum), "The sum of 2 and 3 is 5.");
+    assert!(!sum.is_error);
+    let wrong = call(&server, "get-sum", json!({ "a": "two" })).await;
+    assert!(wrong.is_error);
+    assert!(text(&wrong).contains("expected number"), "{wrong:?}");
+
+    let mut structured = request("get-structured-content", json!({ "location": "Chicago" }));
+    structured.output_schema = schemas["get-structured-content"].clone();
+    assert!(structured.output_schema.is_some());
+    let structured = answered(server.call(structured).await.unwrap());
+    assert!(
+        structured.value["temperature"].is_number(),
+        "{structured:?}"
+    );
+    server.close().await;
+    place.is_left();
+}
+
+#[tokio::test]
+async fn filesystem_speaks_the_legacy_era_and_answers() {
+    let place = Place::new().await;
+    let server = place.server("filesystem");
+    let schemas = meets(&server, Era::Legacy, 14).await;
+    let mut read = request("read_text_file", json!({ "path": place.path("note.txt") }));
+    read.output_schema = schemas["read_text_file"].clone();
+    let read = answered(server.call(read).await.unwrap());
+    assert_eq!(read.value, json!({ "content": "Buy tea.\n" }));
+    let outside = call(&server, "read_text_file", json!({ "path": "/etc/passwd" })).await;
+    assert!(outside.is_error);
+    assert!(text(&outside).starts_with("Access denied"), "{outside:?}");
+    server.close().await;
+    place.is_left();
+}
+
+#[tokio::test]
+async fn memory_speaks_the_legacy_era_and_answers() {
+    let place = Place::new().await;
+    let server = place.server("memory");
+    meets(&server, Era::Legacy, 9).await;
+    let ada = json!({ "name": "Ada", "entityType": "person", "observations": ["likes tea"] });
+    call(&server, "create_entities", json!({ "entities": [ada] })).await;
+    let graph = call(&server, "read_graph", json!({})).await;
+    assert_eq!(graph.value["entities"][0]["name"], "Ada", "{graph:?}");
+    let nobody = json!([{ "entityName": "Nobody", "contents": ["is there"] }]);
+    let failed = call(
+        &server,
+        "add_observations",
+        json!({ "observations": nobody }),
+    )
+    .await;
+    assert!(failed.is_error, "{failed:?}");
+    // What the settings name has arrived: the server keeps its memory there.
+    let kept = std::fs::read_to_string(place.path("memory.jsonl")).unwrap();
+    assert!(kept.contains("likes tea"));
+    server.close().await;
+    place.is_left();
+}
+
+#[tokio::test]
+async fn time_speaks_the_modern_era_and_answers() {
+    let place = Place::new().await;
+    let server = place.server("time");
+    let schemas = meets(&server, Era::Modern, 2).await;
+    let tokyo = |zone: &str| json!({ "source_timezone": zone, "time": "12:00", "target_timezone": "Asia/Tokyo" });
+    let mut convert = request("convert_time", tokyo("UTC"));
+    convert.output_schema = schemas["convert_time"].clone();
+    assert!(convert.output_schema.is_some());
+    let noon = answered(server.call(convert).await.unwrap());
+    assert_eq!(noon.value["time_difference"], "+9.0h", "{noon:?}");
+    let nowhere = call(&server, "convert_time", tokyo("Nowhere")).await;
+    assert!(nowhere.is_error);
+    assert!(text(&nowhere).contains("Invalid timezone"), "{nowhere:?}");
+    let unknown = server.call(request("no_such_tool", json!({}))).await;
+    let Err(CallError { effect, .. }) = unknown else {
+        panic!("{unknown:?}");
+    };
+    assert_eq!(effect, Effect::None);
+    server.close().await;
+    place.is_left();
+}
+
+#[tokio::test]
+async fn git_speaks_the_modern_era_and_answers() {
+    let place = Place::new().await;
+    let repository = place.repository();
+    let server = place.server("git");
+    meets(&server, Era::Modern, 12).await;
+    let log = json!({ "repo_path": repository, "max_count": 1 });
+    let log = call(&server, "git_log", log).await;
+    assert!(text(&log).contains("Message: Begin"), "{log:?}");
+    let nowhere = call(&server, "git_log", json!({ "repo_path": "/nowhere" })).await;
+    assert!(nowhere.is_error, "{nowhere:?}");
+    server.close().await;
+    place.is_left();
+}
+
+#[tokio::test]
+async fn sqlite_speaks_the_legacy_era_and_answers() {
+    let place = Place::new().await;
+    let server = place.server("sqlite");
+    meets(&server, Era::Legacy, 6).await;
+    let query = |query: &str| json!({ "query": query });
+    let two = call(&server, "read_query", query("SELECT 1 + 1 AS two")).await;
+    assert_eq!(text(&two), "[{'two': 2}]");
+    // This server says in words only that a call failed.
+    let failed = call(&server, "read_query", query("SELECT * FROM nowhere")).await;
+    assert!(!failed.is_error);
+    assert!(text(&failed).starts_with("Database error"), "{failed:?}");
+    server.close().await;
+    place.is_left();
+}
+
+#[tokio::test]
+async fn excel_speaks_the_modern_era_and_answers() {
+    let place = Place::new().await;
+    let server = place.server("excel");
+    let schemas = meets(&server, Era::Modern, 46).await;
+    let workbook = json!({ "path": place.path("book.xlsx") });
+    let mut create = request("create_workbook", workbook.clone());
+    create.output_schema = schemas["create_workbook"].clone();
+    let created = answered(server.call(create).await.unwrap());
+    assert!(!created.is_error, "{created:?}");
+    assert!(Path::new(&place.path("book.xlsx")).exists());
+    let again = call(&server, "create_workbook", workbook).await;
+    assert!(again.is_error);
+    assert!(text(&again).contains("already exists"), "{again:?}");
+    server.close().await;
+    place.is_left();
+}
+
+#[tokio::test]
+async fn a_remembered_era_is_used_straight_away_and_a_wrong_one_is_mended() {
+    let place = Place::new().await;
+    for (name, remembered, era) in [
+        ("time", Era::Legacy, Era::Legacy),
+        ("everything", Era::Modern, Era::Legacy),
+    ] {
+        let options = ServerOptions {
+            era: Some(remembered),
+            ..ServerOptions::default()
+        };
+        let server = place.server_with(name, &[], options);
+        assert_eq!(server.connect().await.unwrap().era, era, "{name}");
+        server.close().await;
+    }
+    place.is_left();
+}
+
+fn long_operation(seconds: u32, steps: u32) -> windlass_mcp::CallRequest {
+    let arguments = json!({ "duration": seconds, "steps": steps });
+    request("trigger-long-running-operation", arguments)
+}
+
+#[tokio::test]
+async fn progress_of_a_long_operation_arrives_in_order() {
+    let place = Place::new().await;
+    let server = place.server("everything");
+    let (heard, progress) = keeping::<Progress>();
+    let mut operation = long_operation(1, 4);
+    operation.progress = Some(progress);
+    let done = answered(server.call(operation).await.unwrap());
+    assert!(text(&done).contains("completed"), "{done:?}");
+    let heard: Vec<(f64, Option<f64>)> = heard
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|progress| (progress.done, progress.total))
+        .collect();
+    let all = [1.0, 2.0, 3.0, 4.0].map(|done| (done, Some(4.0)));
+    assert_eq!(heard, all);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_long_operation_that_is_cancelled_ends_at_once() {
+    let place = Place::new().await;
+    let server = place.server("everything");
+    let mut operation = long_operation(600, 6_000);
+    let cancel = operation.cancel.clone();
+    operation.progress = Some(Arc::new(move |_| cancel.cancel()));
+    let within = Duration::from_secs(60);
+    let ended = tokio::time::timeout(within, server.call(operation)).await;
+    let Ok(Err(error)) = ended else {
+        panic!("{ended:?}");
+    };
+    assert_eq!(error.category, ErrorCategory::Cancelled);
+    assert_eq!(error.effect, Effect::Unknown);
+    // The connection is as good as before.
+    let sum = call(&server, "get-sum", json!({ "a": 1, "b": 1 })).await;
+    assert_eq!(text(&sum), "The sum of 1 and 1 is 2.");
+    server.close().await;
+    place.is_left();
+}
+
+#[tokio::test]
+async fn a_server_sees_a_minimal_environment_and_no_secret() {
+    let place = Place::new().await;
+    let variables = |name: &str| match name {
+        "TEST_GREETING" => Some("hello".to_owned()),
+        "TEST_TOKEN" => Some("s3cret-of-ours".to_owned()),
+        _ => None,
+    };
+    let options = ServerOptions {
+        lookup: Arc::new(variables),
+        ..ServerOptions::default()
+    };
+    let server = place.server_with("everything", &[("GREETING", "env:TEST_GREETING")], options);
+    let shown = call(&server, "get-env", json!({})).await;
+    let seen: BTreeMap<String, String> = serde_json::from_str(text(&shown)).unwrap();
+    assert_eq!(seen["GREETING"], "hello");
+    let allowed = BTreeSet::from(["PATH", "HOME", "LANG", "GREETING", MARK]);
+    let more: Vec<&String> = seen
+        .keys()
+        .filter(|name| !allowed.contains(name.as_str()))
+        .collect();
+    assert!(more.is_empty(), "{more:?}");
+    assert!(!text(&shown).contains("s3cret-of-ours"));
+    // This process has more than that, which could have leaked.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_sends_people_to_an_address_waits_for_their_reply() {
+    let place = Place::new().await;
+    let server = place.server("everything");
+    let arguments = json!({ "url": "https://example.com/sign-in", "message": "Please sign in." });
+    let asked = request("trigger-url-elicitation", arguments);
+    let came = server.call(asked.clone()).await.unwrap();
+    let wanted = Elicitation::Url {
+        message: "Please sign in.".to_owned(),
+        url: "https://example.com/sign-in".to_owned(),
+    };
+    assert_eq!(came, Came::Asks(wanted));
+    // Meanwhile it works on.
+    let sum = call(&server, "get-sum", json!({ "a": 1, "b": 2 })).await;
+    assert_eq!(text(&sum), "The sum of 1 and 2 is 3.");
+    let came = server.reply(asked, Reply::Decline).await.unwrap();
+    let declined = answered(came).value.to_string();
+    assert!(declined.contains("declined"), "{declined}");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_server_killed_in_mid_call_leaves_its_effect_unknown_and_is_started_again() {
+    let place = Place::new().await;
+    let server = place.server("everything");
+    call(&server, "get-sum", json!({ "a": 1, "b": 1 })).await;
+    let generation = server.generation();
+    let (heard, progress) = keeping::<Progress>();
+    let mut operation = long_operation(600, 6_000);
+    operation.progress = Some(progress);
+    let calling = tokio::spawn({
+        let server = server.clone();
+        async move { server.call(operation).await }
+    });
+    eventually("progress", || !heard.lock().unwrap().is_empty()).await;
+    for process in place.processes() {
+        let killed = Command::new("kill")
+            .args(["-KILL", &process.to_string()])
+            .status();
+        assert!(killed.unwrap().success());
+    }
+    let error = calling.await.unwrap().unwrap_err();
+    assert_eq!(error.effect, Effect::Unknown);
+    assert_eq!(error.category, ErrorCategory::Unavailable);
+
+    let sum = call(&server, "get-sum", json!({ "a": 2, "b": 2 })).await;
+    assert_eq!(text(&sum), "The sum of 2 and 2 is 4.");
+    assert_ne!(server.generation(), generation);
+    server.close().await;
+    place.is_left();
+}
+
+#[tokio::test]
+async fn seven_servers_at_once_leave_no_process_behind() {
+    let place = Place::new().await;
+    let names = [
+        "everything",
+        "filesystem",
+        "memory",
+        "time",
+        "git",
+        "sqlite",
+        "excel",
+    ];
+    let servers = names.map(|name| place.server(name));
+    assert!(
+        place.processes().is_empty(),
+        "nothing is started before it is used"
+    );
+    let mut tools = 0;
+    for server in &servers {
+        tools += server.definitions().await.unwrap().len();
+    }
+    assert_eq!(tools, 15 + 14 + 9 + 2 + 12 + 6 + 46);
+    assert!(place.processes().len() >= servers.len());
+    let mut closing = tokio::task::JoinSet::new();
+    for server in servers {
+        closing.spawn(async move { server.close().await });
+    }
+    closing.join_all().await;
+    place.is_left();
+}
