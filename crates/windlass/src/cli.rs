@@ -20,6 +20,7 @@ mod init;
 mod interrupt;
 mod libraries;
 mod live;
+mod mcp;
 mod models;
 mod moments;
 mod outermost;
@@ -29,7 +30,9 @@ mod rendered;
 mod report;
 mod run;
 mod runs;
+mod sampling;
 mod schema;
+mod servers;
 mod settings;
 mod source;
 mod table;
@@ -88,6 +91,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         Command::Holds(command) => holds::run(&command),
         Command::Policy(command) => policy::run(&command, &reporter),
         Command::Tools(command) => tools::run(&command, &reporter),
+        Command::Mcp(command) => mcp::run(&command, &reporter),
         Command::Models(command) => models::run(&command),
         Command::Config(command) => config::run(&command, &reporter),
         Command::Init(command) => init::run(&command),

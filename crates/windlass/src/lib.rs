@@ -28,7 +28,8 @@
 //! [`Agent`] is the shortest way; [`Work::stream`] tells what happens meanwhile. This crate adds
 //! nothing else of its own; the parts are in `windlass-gram` (the notation), `windlass-spec` (agents,
 //! tools, records), `windlass-config` (the configuration), `windlass-core` (the run machine and the
-//! gate), `windlass-model`, `windlass-tools`, `windlass-store` and `windlass-runtime`.
+//! gate), `windlass-model`, `windlass-tools`, `windlass-store`, `windlass-mcp` (MCP servers) and
+//! `windlass-runtime`.
 
 mod agent;
 mod work;
@@ -38,6 +39,8 @@ pub use windlass_core::approval::{Approval, PersonDecision};
 pub use windlass_core::gate::Governance;
 pub use windlass_core::run::{Event, Run, RunEnd, Settings};
 pub use windlass_gram as gram;
+#[cfg(feature = "mcp")]
+pub use windlass_mcp as mcp;
 pub use windlass_model::{
     Dialect, HostedModel, HostedSettings, ModelClient, ModelError, RecordingModel, ReflexModel,
     ReplayModel, ScriptedModel,
@@ -54,7 +57,8 @@ pub use windlass_spec::{
 };
 pub use windlass_tools::{
     BindingFailure, BindingMode, BoundTool, BoundTools, BuiltinSettings, Tool, ToolBuildError,
-    ToolError, ToolLibrary, ToolType, bind, builtin, builtin_libraries, builtin_library, tool,
+    ToolError, ToolLibrary, ToolProgress, ToolType, bind, builtin, builtin_libraries,
+    builtin_library, tool,
 };
 pub use work::{Completed, Update, Updates, Work};
 
@@ -68,4 +72,7 @@ mod guides {
     struct Readme;
     #[doc = include_str!("../../../docs/binding.md")]
     struct Binding;
+    #[cfg(feature = "mcp")]
+    #[doc = include_str!("../../../docs/mcp.md")]
+    struct Mcp;
 }

@@ -19,7 +19,7 @@ use windlass_runtime::{
     local_identity, now, watch_nothing,
 };
 use windlass_spec::{AgentResponse, CallId, Message, RunId};
-use windlass_tools::{BindingMode, ToolLibrary};
+use windlass_tools::{BindingMode, ToolLibrary, ToolProgress};
 
 use crate::agent::{Agent, Error, declared_model};
 
@@ -192,6 +192,7 @@ impl Work {
     ///     match update? {
     ///         Update::Said(text) => print!("{text}"),
     ///         Update::Happened { event, .. } => println!("{event:?}"),
+    ///         Update::Progressed { progress, .. } => println!("{progress:?}"),
     ///         Update::Done(done) => assert_eq!(done.answer(), "Hello, Ada! Nice to meet you."),
     ///     }
     /// }
@@ -208,6 +209,10 @@ impl Work {
                 Progress::Event(event) => Update::Happened {
                     run: run.clone(),
                     event: Box::new(event.clone()),
+                },
+                Progress::Tool(call, progress) => Update::Progressed {
+                    call: call.clone(),
+                    progress: progress.clone(),
                 },
                 Progress::Model(_) | Progress::Done(_) => return,
             };
@@ -369,6 +374,13 @@ pub enum Update {
         run: RunId,
         /// What.
         event: Box<Event>,
+    },
+    /// A tool tells how far a call has come.
+    Progressed {
+        /// Which call.
+        call: CallId,
+        /// How far.
+        progress: ToolProgress,
     },
     /// The work is done; nothing follows.
     Done(Box<Completed>),

@@ -4,6 +4,7 @@ mod approvals;
 mod config;
 mod crew;
 mod holds;
+mod mcp;
 mod policy;
 mod runs;
 mod tools;
@@ -20,6 +21,9 @@ pub(crate) use approvals::{
 pub(crate) use config::{Config, ConfigCommand, Doctor, Init};
 pub(crate) use crew::{ConfigurationOptions, CrewOptions, Limits};
 pub(crate) use holds::{Holds, HoldsCommand, OneHold};
+pub(crate) use mcp::{
+    Mcp, McpAdd, McpCall, McpCommand, McpImport, McpInspect, McpList, McpLogin, McpPins, McpRemove,
+};
 pub(crate) use policy::{Policy, PolicyCheck, PolicyCommand, PolicyExplain, PolicyReplay};
 pub(crate) use runs::{OneRun, RunsList};
 pub(crate) use tools::{
@@ -79,6 +83,8 @@ pub(crate) enum Command {
     Policy(Policy),
     /// See the tools of libraries, and call one by hand.
     Tools(Tools),
+    /// Use the tools of MCP servers: add servers, see what they offer, accept what changed.
+    Mcp(Mcp),
     /// List the models that can be asked from here.
     Models(Models),
     /// See what the configuration says, and what is wrong with it.

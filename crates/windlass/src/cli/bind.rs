@@ -8,13 +8,13 @@ use windlass_tools::{BindingFailure, BindingMode, BoundTool, Reason};
 
 use super::Outcome;
 use super::arguments::{Bind, Mode};
-use super::libraries;
+use super::libraries::{self, Sought};
 use super::report::Reporter;
 use super::schema::{read_file, unknown};
 use super::terminal::{complain, put, say};
 
 pub(super) fn run(command: &Bind, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let library = libraries::find(&command.library)?;
+    let library = libraries::find(&command.library, Sought::default())?;
     let Some(file) = read_file(&command.file, reporter)? else {
         return Ok(Outcome::Failed);
     };

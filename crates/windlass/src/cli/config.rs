@@ -10,11 +10,12 @@ use windlass_tools::ToolLibrary;
 
 use super::Outcome;
 use super::arguments::{Config, ConfigCommand};
+use super::libraries::{self, Sought};
 use super::report::Reporter;
 use super::schema::read_file;
+use super::settings;
 use super::table::{one_line, say_table};
 use super::terminal::{complain, put, say};
-use super::{libraries, settings};
 
 /// How much of a value is shown.
 const VALUE: usize = 80;
@@ -123,7 +124,7 @@ fn mistakes(configured: &Configured, agents: &[Agent]) -> Vec<Mistake> {
     if agents.is_empty() {
         return mistakes;
     }
-    let library = libraries::all(&[], &configured.configuration);
+    let library = libraries::all(&[], &configured.configuration, Sought::default());
     let library = library.unwrap_or_else(|_| ToolLibrary::new("none"));
     let exists = |key: &str| key.split('.').any(|part| library.lookup(part).is_some());
     let mut found = configured.check(agents);

@@ -13,15 +13,18 @@ use windlass_model::{
     ScriptedModel,
 };
 use windlass_runtime::{Crew, CrewError, Read, choose_model};
+use windlass_spec::server::ServerName;
 use windlass_spec::{Agent, AgentFile, AgentName, Model};
-use windlass_tools::{BindingMode, ToolLibrary};
+use windlass_tools::{BindingMode, Tool, ToolLibrary};
 
 use super::arguments::{CrewOptions, Mode};
+use super::libraries::{self, Sought};
 use super::report::Reporter;
 use super::schema::{read_file, unknown};
+use super::servers::server_of;
+use super::settings;
 use super::settings::Governed;
 use super::terminal::complain;
-use super::{libraries, settings};
 
 /// An agent that was chosen, and the file that declares it.
 pub(super) struct Chosen {
@@ -36,7 +39,7 @@ impl Chosen {
         options: &CrewOptions,
         data: Option<&Path>,
     ) -> anyhow::Result<Governed> {
-        assemble_agent(self.file.agents(), &self.agent, options, data)
+        assemble_agent(self.file.agents(), &self.agent, options, data, true)
     }
 
     /// What its tasks may name as tools: its tools and its sub-agents.
@@ -114,7 +117,7 @@ pub(super) fn reassemble(
     if let Some(model) = model {
         options.model = Some(model.to_owned());
     }
-    assemble_agent(run.agents(), run.agent(), &options, data)
+    assemble_agent(run.agents(), run.agent(), &options, data, false)
 }
 
 /// Puts an agent to work with those of `agents` it may hand work to.
@@ -123,6 +126,7 @@ fn assemble_agent(
     agent: &Agent,
     options: &CrewOptions,
     data: Option<&Path>,
+    is_new: bool,
 ) -> anyhow::Result<Governed> {
     let mut files = settings::files_for(options.project.as_deref(), data)?;
     files.policies.clone_from(&options.policy);
@@ -137,7 +141,19 @@ fn assemble_agent(
         complain(&warning.to_string())?;
     }
     let configuration = &configured.configuration;
-    let library = library(options, configuration, agents, agent)?;
+    let named_servers = |agent: &Agent| -> Vec<ServerName> {
+        let set = configuration.agents().get(agent.name());
+        let servers = set.map(|set| set.servers.iter().cloned());
+        servers.into_iter().flatten().collect()
+    };
+    let library = library(options, configuration, agents, agent, data, &named_servers)?;
+    // A run that is gone on with has them already.
+    let give = |agent: &Agent| match is_new {
+        true => with_servers(agent, &named_servers(agent), &library),
+        false => Ok(agent.clone()),
+    };
+    let agents: Vec<Agent> = agents.iter().map(give).collect::<anyhow::Result<_>>()?;
+    let (agents, agent) = (agents.as_slice(), &give(agent)?);
     let mode = match options.mode {
         Mode::Exact => BindingMode::Exact,
         Mode::Compatible => BindingMode::Compatible,
@@ -188,7 +204,27 @@ fn assemble_agent(
         anyhow::anyhow!("{error}{hint}")
     })?;
     let crew = crew.knowing(elsewhere);
-    Governed::new(crew, &configured, files, read, &options.library)
+    Governed::new(crew, &configured, files, read, &options.library, data)
+}
+
+/// An agent with all tools of these servers, besides those it declares.
+fn with_servers(
+    agent: &Agent,
+    servers: &[ServerName],
+    library: &ToolLibrary,
+) -> anyhow::Result<Agent> {
+    let mut agent = agent.clone();
+    let is_meant = |tool: &&Tool| {
+        let server = server_of(tool.name().as_str());
+        server.is_some_and(|server| servers.contains(&server))
+    };
+    for tool in library.iter().filter(is_meant) {
+        if agent.tool(tool.name().as_str()).is_none() {
+            let specification = tool.specification().map_err(anyhow::Error::msg)?;
+            agent = agent.with_tool(Arc::new(specification))?;
+        }
+    }
+    Ok(agent)
 }
 
 /// What is asked instead of the models the agents declare, if one of those cannot be. Says which
@@ -242,15 +278,28 @@ fn library(
     configuration: &Configuration,
     agents: &[Agent],
     agent: &Agent,
+    data: Option<&Path>,
+    named_servers: &dyn Fn(&Agent) -> Vec<ServerName>,
 ) -> anyhow::Result<ToolLibrary> {
-    let has_tools = |agent: &Agent| !agent.tools().is_empty();
+    let has_tools = |agent: &Agent| !agent.tools().is_empty() || !named_servers(agent).is_empty();
     if options.library.is_empty()
         && !has_tools(agent)
         && (agent.agents().is_empty() || !agents.iter().any(has_tools))
     {
         return Ok(ToolLibrary::new("none"));
     }
-    libraries::all(&options.library, configuration)
+    let mut wanted: Vec<ServerName> = Vec::new();
+    for agent in agents.iter().chain([agent]) {
+        let tools = agent.tools().iter().map(|tool| tool.name().as_str());
+        wanted.extend(tools.filter_map(server_of));
+        wanted.extend(named_servers(agent));
+    }
+    let wanted = |name: &ServerName| wanted.contains(name);
+    let sought = Sought {
+        data,
+        wanted: Some(&wanted),
+    };
+    libraries::all(&options.library, configuration, sought)
 }
 
 /// The model that was named, instead of what the agents declare.

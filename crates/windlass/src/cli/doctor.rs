@@ -1,6 +1,7 @@
 //! `windlass doctor`: looks at everything an agent needs here, and says how to mend what is wrong.
 
 mod checks;
+mod mcp;
 
 use std::path::{Path, PathBuf};
 
@@ -89,6 +90,7 @@ pub(super) fn run(command: &Doctor, reporter: &Reporter) -> anyhow::Result<Outco
     examined.policies();
     examined.models();
     examined.servers()?;
+    examined.mcp();
     tell(&examined.findings, command.json)
 }
 

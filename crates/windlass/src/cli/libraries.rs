@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use windlass_config::{Configuration, Library};
+use windlass_mcp::LIBRARY;
 use windlass_policy::DEFAULT_POLICIES;
 use windlass_spec::ToolSpecification;
+use windlass_spec::server::ServerName;
 use windlass_tools::{
     AutomationSettings, BUILTIN, BuiltinSettings, Fact, FileSettings, HttpSettings, SearchSettings,
     ToolLibrary, builtin, builtin_libraries, builtin_library,
@@ -14,22 +16,47 @@ use windlass_tools::{
 
 use super::schema::unknown;
 use super::settings::configured;
-use super::{data, settings};
+use super::{data, servers, settings};
 
-/// The libraries of these names, as one; those that the configuration names if there are none.
-pub(super) fn all(names: &[String], configuration: &Configuration) -> anyhow::Result<ToolLibrary> {
+/// Whose servers' tools are looked for: where what is known of servers is kept, and which of them may
+/// have to be met first.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sought<'s> {
+    pub(super) data: Option<&'s Path>,
+    pub(super) wanted: Option<&'s dyn Fn(&ServerName) -> bool>,
+}
+
+impl Sought<'_> {
+    fn library(self, configuration: &Configuration) -> anyhow::Result<ToolLibrary> {
+        servers::library(configuration, self.data, self.wanted)
+    }
+}
+
+/// The libraries of these names, as one; those that the configuration names, and its servers, if there
+/// are none.
+pub(super) fn all(
+    names: &[String],
+    configuration: &Configuration,
+    sought: Sought<'_>,
+) -> anyhow::Result<ToolLibrary> {
     let named: Vec<ToolLibrary> = match names {
-        [] => configuration
-            .libraries()
-            .iter()
-            .map(|library| match library {
-                Library::BuiltIn => with_settings(configuration),
-                Library::File(path) => from_file(path),
-            })
-            .collect::<Result<_, _>>()?,
+        [] => {
+            let mut named = configuration
+                .libraries()
+                .iter()
+                .map(|library| match library {
+                    Library::BuiltIn => with_settings(configuration),
+                    Library::File(path) => from_file(path),
+                })
+                .collect::<Result<Vec<_>, _>>()?;
+            if !configuration.servers().is_empty() {
+                named.push(sought.library(configuration)?);
+            }
+            named
+        }
         names => names
             .iter()
-            .map(|name| find_under(name, configuration))
+            .map(|name| find_under(name, configuration, sought))
             .collect::<Result<_, _>>()?,
     };
     let mut named = named.into_iter();
@@ -38,10 +65,10 @@ pub(super) fn all(names: &[String], configuration: &Configuration) -> anyhow::Re
 }
 
 /// The library called `name`, or declared in the TOML file of that name.
-pub(super) fn find(name: &str) -> anyhow::Result<ToolLibrary> {
-    match name == BUILTIN {
-        true => find_under(name, &configured()?.configuration),
-        false => find_under(name, &Configuration::default()),
+pub(super) fn find(name: &str, sought: Sought<'_>) -> anyhow::Result<ToolLibrary> {
+    match [BUILTIN, LIBRARY].contains(&name) {
+        true => find_under(name, &configured()?.configuration, sought),
+        false => find_under(name, &Configuration::default(), sought),
     }
 }
 
@@ -56,7 +83,7 @@ pub(super) fn named_in(
     if policies == DEFAULT_POLICIES {
         return Vec::new();
     }
-    let Ok(library) = all(&[], configuration) else {
+    let Ok(library) = all(&[], configuration, Sought::default()) else {
         return Vec::new();
     };
     let tools = library.iter().filter_map(|tool| tool.specification().ok());
@@ -67,16 +94,27 @@ pub(super) fn named_in(
         .collect()
 }
 
-/// The libraries that ship with the program.
+/// The libraries that ship with the program, and the tools of servers that were met.
 pub(super) fn shipped() -> anyhow::Result<Vec<ToolLibrary>> {
     let mut shipped = builtin_libraries();
-    shipped.push(with_settings(&configured()?.configuration)?);
+    let configuration = &configured()?.configuration;
+    shipped.push(with_settings(configuration)?);
+    if !configuration.servers().is_empty() {
+        shipped.push(Sought::default().library(configuration)?);
+    }
     Ok(shipped)
 }
 
-fn find_under(name: &str, configuration: &Configuration) -> anyhow::Result<ToolLibrary> {
+fn find_under(
+    name: &str,
+    configuration: &Configuration,
+    sought: Sought<'_>,
+) -> anyhow::Result<ToolLibrary> {
     if name == BUILTIN {
         return with_settings(configuration);
+    }
+    if name == LIBRARY {
+        return sought.library(configuration);
     }
     if let Some(library) = builtin_library(name) {
         return Ok(library);
@@ -85,7 +123,7 @@ fn find_under(name: &str, configuration: &Configuration) -> anyhow::Result<ToolL
     if path.extension().is_none_or(|extension| extension != "toml") {
         let libraries = builtin_libraries();
         let mut known: Vec<&str> = libraries.iter().map(ToolLibrary::name).collect();
-        known.push(BUILTIN);
+        known.extend([BUILTIN, LIBRARY]);
         let told = unknown("library", name, &known, "this program");
         anyhow::bail!("{told}\nhint: the name of a library file ends in `.toml`");
     }

@@ -11,6 +11,7 @@ use windlass_core::approval::{Approval, PersonDecision, Principal};
 use windlass_core::run::{CallEnd, Event};
 use windlass_runtime::{Progress, now};
 use windlass_spec::{RunId, Timestamp};
+use windlass_tools::ToolProgress;
 
 use super::moments::left;
 use super::terminal::{complain, visible};
@@ -72,6 +73,7 @@ impl Live {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner) = until;
             }
+            Progress::Tool(_, progress) => self.spinner.set_message(how_far(progress)),
             Progress::Model(_) => {}
             Progress::Done(run) if run.parent().is_none() => self.spinner.finish_and_clear(),
             Progress::Done(_) => {}
@@ -84,6 +86,17 @@ impl Live {
             false => self.spinner.println(visible(text)),
         }
     }
+}
+
+/// How far a tool is, on one line.
+fn how_far(progress: &ToolProgress) -> String {
+    let of = progress.total.map(|total| format!(" of {total}"));
+    let said = progress
+        .message
+        .as_deref()
+        .map(|said| format!(": {}", shortened(said)));
+    let (of, said) = (of.unwrap_or_default(), said.unwrap_or_default());
+    format!("a tool is at work, {}{of}{said}", progress.done)
 }
 
 /// What is waited for after an event.

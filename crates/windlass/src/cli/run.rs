@@ -10,6 +10,7 @@ use windlass_core::run::{Run, Task};
 use windlass_runtime::{Crew, Driver, NewTask, Progress, Stored, Watch};
 use windlass_spec::RunId;
 use windlass_store::Store;
+use windlass_tools::ToolProgress;
 
 use super::Outcome;
 use super::arguments::RunTask;
@@ -20,7 +21,7 @@ use super::live::Live;
 use super::report::Reporter;
 use super::schema::unknown;
 use super::terminal::{complain, put, say};
-use super::{approvals, batch, crew, data};
+use super::{approvals, batch, crew, data, servers};
 
 pub(super) fn run(command: &RunTask, reporter: &Reporter) -> anyhow::Result<Outcome> {
     let Some(chosen) = crew::choose(&command.file, &command.crew, reporter)? else {
@@ -103,7 +104,11 @@ pub(super) fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    Ok(runtime.block_on(work))
+    Ok(runtime.block_on(async {
+        let done = work.await;
+        servers::close().await;
+        done
+    }))
 }
 
 /// Tells what happens: as JSON Lines on standard output, or for people.
@@ -113,10 +118,29 @@ pub(super) fn watch(as_json_lines: bool, live: &Arc<Live>) -> Watch {
         return Arc::new(move |run: &RunId, progress: Progress<'_>| live.tell(run, progress));
     }
     Arc::new(|_: &RunId, progress: Progress<'_>| {
+        let line = match progress {
+            Progress::Event(event) => serde_json::to_string(event).ok(),
+            Progress::Tool(
+                call,
+                ToolProgress {
+                    done,
+                    total,
+                    message,
+                },
+            ) => Some(
+                json!({
+                    "event": "tool_progress",
+                    "call": call,
+                    "done": done,
+                    "total": total,
+                    "message": message,
+                })
+                .to_string(),
+            ),
+            Progress::Model(_) | Progress::Done(_) => None,
+        };
         // Whoever reads may go away; the run goes on.
-        if let Progress::Event(event) = progress
-            && let Ok(line) = serde_json::to_string(event)
-        {
+        if let Some(line) = line {
             let _ = put(&format!("{line}\n"));
         }
     })

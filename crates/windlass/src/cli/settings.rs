@@ -12,8 +12,9 @@ use windlass_runtime::{
 };
 
 use super::arguments::ConfigurationOptions;
+use super::data;
+use super::libraries::{self, Sought};
 use super::terminal::{complain, put};
-use super::{data, libraries};
 
 /// What was typed about the configuration, for all commands alike.
 static TYPED: OnceLock<ConfigurationOptions> = OnceLock::new();
@@ -65,6 +66,7 @@ pub(super) struct Governed {
     read: Read,
     /// The libraries that were named, whatever the configuration says.
     libraries: Vec<String>,
+    data: Option<PathBuf>,
 }
 
 impl Governed {
@@ -78,6 +80,7 @@ impl Governed {
         files: ConfigurationFiles,
         read: Read,
         libraries: &[String],
+        data: Option<&Path>,
     ) -> anyhow::Result<Self> {
         crew.configure(configured)?;
         Ok(Self {
@@ -85,6 +88,7 @@ impl Governed {
             files,
             read,
             libraries: libraries.to_vec(),
+            data: data.map(Path::to_owned),
         })
     }
 
@@ -115,9 +119,13 @@ impl Governed {
                 false => complain(&told.1),
             };
         };
-        let named = self.libraries;
+        let (named, data) = (self.libraries, self.data);
         let library = move |configuration: &Configuration| {
-            libraries::all(&named, configuration).map_err(|error| format!("{error:#}"))
+            let sought = Sought {
+                data: data.as_deref(),
+                wanted: None,
+            };
+            libraries::all(&named, configuration, sought).map_err(|error| format!("{error:#}"))
         };
         let (library, tell) = (Arc::new(library), Arc::new(tell));
         let watching = watch(self.files, self.read, self.crew, library, tell);

@@ -9,6 +9,8 @@ mod list;
 mod stats;
 mod typed;
 
+pub(super) use call::run as call;
+
 use super::Outcome;
 use super::arguments::{Tools, ToolsCommand};
 use super::report::Reporter;

@@ -140,6 +140,7 @@ pub(super) fn question(options: &[&str], free_text: bool) -> Question {
         context: Some("There are two.".to_owned()),
         options: options.iter().map(|option| text(option)).collect(),
         free_text,
+        form: None,
     })
 }
 

@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use serde_json::{Map, Value, json};
 use windlass_core::approval::{
-    Approval, ApprovalStatus, Authorize, Digest, PersonDecision, Question, Reach, Scope, Standing,
-    least_security_level,
+    Approval, ApprovalStatus, Ask, Authorize, Digest, PersonDecision, Question, Reach, Scope,
+    Standing, least_security_level,
 };
 use windlass_core::risk::ToolRisk;
 use windlass_core::run::Run;
@@ -111,6 +111,24 @@ fn response(question: &Approval, value: Option<&str>) -> Result<PersonDecision, 
             let value =
                 serde_json::from_str(typed).unwrap_or_else(|_| Value::String(typed.to_owned()));
             Ok(PersonDecision::Respond { value })
+        }
+        Question::Ask(Ask {
+            form: Some(form), ..
+        }) => {
+            let typed = value.ok_or_else(|| needed("what is to be filled in"))?;
+            let value: Value = serde_json::from_str(typed).map_err(|error| {
+                let message = format!("what is filled in is not JSON: {error}");
+                Refusal::usage("not_json", message)
+            })?;
+            let misfits: Vec<String> = form
+                .misfits(&value)
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            match misfits.is_empty() {
+                true => Ok(PersonDecision::Respond { value }),
+                false => Err(Refusal::usage("does_not_fit", misfits.join("; "))),
+            }
         }
         Question::Ask(ask) => {
             let text = text(value.ok_or_else(|| needed("the answer"))?)?;

@@ -8,11 +8,11 @@ use inquire::{InquireError, Select, Text};
 use serde_json::{Map, Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_core::approval::{
-    Approval, Ask, Authorize, Digest, PersonDecision, Question, Reach, Scope, Standing,
+    Approval, Ask, Authorize, Digest, FormRequest, PersonDecision, Question, Reach, Scope, Standing,
 };
 use windlass_core::run::Run;
 use windlass_runtime::{Asked, Asker, Stored, now};
-use windlass_spec::{NonEmptyText, RiskLevel, SecurityLevel};
+use windlass_spec::{NonEmptyText, RiskLevel, SecurityLevel, Type};
 
 use super::decide::{Wanted, edited};
 use super::{Desk, show};
@@ -98,6 +98,9 @@ fn ask(desk: &Desk, question: &Approval) -> anyhow::Result<Asked> {
     loop {
         let choice = match question.question() {
             Question::Authorize(call) => about_call(call, question, run.as_ref()),
+            Question::Ask(Ask {
+                form: Some(form), ..
+            }) => about_form(form),
             Question::Ask(ask) => about_question(ask),
             Question::Intervene(_) => about_work(),
         };
@@ -171,6 +174,8 @@ impl From<Refusal> for Stopped {
     }
 }
 
+const FILL_IN: &str = "fill it in";
+const DONE_THERE: &str = "it is done there";
 const APPROVE: &str = "approve";
 const ALWAYS: &str = "approve, also the same call later in this run";
 const EDIT: &str = "approve with other arguments";
@@ -206,6 +211,47 @@ fn about_call(call: &Authorize, question: &Approval, run: Option<&Run>) -> Resul
         REJECT => Choice::Decide(reject()?),
         _ => Choice::Later,
     })
+}
+
+/// What a server wants filled in, field by field. Nothing is filled in beforehand.
+fn about_form(form: &FormRequest) -> Result<Choice, Stopped> {
+    let yes = match form.url {
+        Some(_) => DONE_THERE,
+        None => FILL_IN,
+    };
+    match Select::new("Will you answer?", vec![yes, REJECT, LATER]).prompt()? {
+        REJECT => return Ok(Choice::Decide(reject()?)),
+        LATER => return Ok(Choice::Later),
+        _ => {}
+    }
+    let mut filled = Map::new();
+    for field in form.fields() {
+        let prompt = format!("{}:", seen(&field.name));
+        let typed = match &field.ty {
+            Type::Enum(options) => Select::new(&prompt, options.clone()).prompt_skippable()?,
+            Type::Boolean => Select::new(&prompt, vec!["true".to_owned(), "false".to_owned()])
+                .prompt_skippable()?,
+            _ => Text::new(&prompt).prompt_skippable()?,
+        };
+        let typed = typed.filter(|typed| !typed.is_empty());
+        if let Some(typed) = typed {
+            let value = match &field.ty {
+                Type::Text | Type::Enum(_) => Value::String(typed),
+                _ => serde_json::from_str(&typed).unwrap_or(Value::String(typed)),
+            };
+            filled.insert(field.name, value);
+        }
+    }
+    let value = Value::Object(filled);
+    let misfits: Vec<String> = form
+        .misfits(&value)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    match misfits.is_empty() {
+        true => Ok(Choice::Decide(PersonDecision::Respond { value })),
+        false => Err(Refusal::usage("does_not_fit", misfits.join("; ")).into()),
+    }
 }
 
 /// A decision about a grave call, typed in full.

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 use windlass_core::approval::{
-    Approval, ApprovalStatus, Ask, CredentialUse, Decided, Intervene, PersonDecision, Principal,
-    Question,
+    Approval, ApprovalStatus, Ask, CredentialUse, Decided, FormRequest, Intervene, PersonDecision,
+    Principal, Question,
 };
 use windlass_core::risk::Assessment;
 use windlass_core::run::Run;
 use windlass_runtime::now;
-use windlass_spec::{NonEmptyText, SecurityLevel, Timestamp};
+use windlass_spec::{Field, NonEmptyText, SecurityLevel, Timestamp, Type};
 
 use super::list::as_object;
 use super::{Desk, assessment, is_before_it_was_asked, specification, subject};
@@ -138,6 +138,10 @@ fn write_ask(text: &mut String, ask: &Ask) {
     if let Some(context) = &ask.context {
         write_field(text, "context", context);
     }
+    if let Some(form) = &ask.form {
+        write_form(text, form);
+        return;
+    }
     for option in &ask.options {
         write_field(text, "option", option.as_str());
     }
@@ -148,6 +152,26 @@ fn write_ask(text: &mut String, ask: &Ask) {
             "no: one of the options"
         };
         write_field(text, "in own words", told);
+    }
+}
+
+fn write_form(text: &mut String, form: &FormRequest) {
+    write_field(
+        text,
+        "asked by",
+        &format!("the MCP server `{}`", form.server.as_str()),
+    );
+    if let Some(url) = &form.url {
+        write_field(text, "to be done at", url);
+    }
+    for field in form.fields() {
+        let must = match field.is_required() {
+            true => "",
+            false => ", may be left out",
+        };
+        let said = field.description.as_deref().unwrap_or_default();
+        let told = format!("{}{must} {said}", field.ty);
+        write_field(text, &field.name, told.trim_end());
     }
 }
 
@@ -289,7 +313,28 @@ pub(super) fn commands(question: &Approval) -> Vec<String> {
             reject,
             format!("windlass approvals respond {id} VALUE"),
         ],
-        Question::Ask(_) => vec![format!("windlass approvals respond {id} ANSWER"), reject],
+        Question::Ask(ask) => {
+            let answer = match &ask.form {
+                None => "ANSWER".to_owned(),
+                Some(form) => format!("'{}'", example(form)),
+            };
+            vec![format!("windlass approvals respond {id} {answer}"), reject]
+        }
         Question::Intervene(_) => vec![format!("windlass approvals respond {id} [NOTE]"), reject],
     }
+}
+
+/// What filling in a form could look like.
+fn example(form: &FormRequest) -> Value {
+    let fields = form.fields().into_iter().filter(Field::is_required);
+    let entries = fields.map(|field| {
+        let value = match &field.ty {
+            Type::Integer | Type::Number => json!(1),
+            Type::Boolean => json!(true),
+            Type::Enum(options) => json!(options.first()),
+            _ => json!("..."),
+        };
+        (field.name, value)
+    });
+    Value::Object(entries.collect())
 }

@@ -181,7 +181,7 @@ pub(crate) struct Argument {
     pub(crate) value: String,
 }
 
-fn argument(typed: &str) -> Result<Argument, String> {
+pub(super) fn argument(typed: &str) -> Result<Argument, String> {
     match typed.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok(Argument {
             key: key.to_owned(),

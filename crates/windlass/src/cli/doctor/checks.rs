@@ -13,10 +13,11 @@ use windlass_store::RunFilter;
 use windlass_tools::{BindingMode, ToolLibrary, bind};
 
 use super::Finding;
+use crate::cli::libraries::{self, Sought};
 use crate::cli::report::Reporter;
 use crate::cli::run::block_on;
 use crate::cli::schema::read_file;
-use crate::cli::{data, libraries, settings};
+use crate::cli::{data, settings};
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -27,11 +28,11 @@ const EARLIEST: i64 = 1_780_000_000_000_000;
 /// What is found out on the way, with the findings.
 pub(super) struct Examined {
     pub(super) findings: Vec<Finding>,
-    data: Option<PathBuf>,
+    pub(super) data: Option<PathBuf>,
     is_offline: bool,
     project: Option<PathBuf>,
     /// What the configuration says; the built-in values if it cannot be used.
-    configured: Configured,
+    pub(super) configured: Configured,
     agents: Vec<Agent>,
 }
 
@@ -51,7 +52,7 @@ impl Examined {
         self.project.as_deref()
     }
 
-    fn add(&mut self, finding: Finding) {
+    pub(super) fn add(&mut self, finding: Finding) {
         self.findings.push(finding);
     }
 
@@ -213,7 +214,7 @@ impl Examined {
                 "change it in windlass.toml",
             ));
         }
-        match libraries::all(&[], &configuration) {
+        match libraries::all(&[], &configuration, Sought::default()) {
             Ok(library) => {
                 let count = library.iter().count();
                 self.add(Finding::fine("libraries", format!("{count} tools")));
@@ -248,8 +249,8 @@ impl Examined {
             return Ok(());
         };
         let configuration = self.configured.configuration.clone();
-        let library =
-            libraries::all(&[], &configuration).unwrap_or_else(|_| ToolLibrary::new("none"));
+        let library = libraries::all(&[], &configuration, Sought::default())
+            .unwrap_or_else(|_| ToolLibrary::new("none"));
         for agent in declared.agents() {
             let name = agent.name();
             self.add(match bind(agent, &library, BindingMode::Exact) {

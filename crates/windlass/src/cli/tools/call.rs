@@ -24,14 +24,15 @@ use super::known::Known;
 use super::typed::arguments;
 use crate::cli::arguments::ToolsCall;
 use crate::cli::ending::what_it_waits_for;
+use crate::cli::libraries::named_in;
 use crate::cli::live::Live;
 use crate::cli::report::Reporter;
 use crate::cli::run::block_on;
 use crate::cli::terminal::{complain, put, say};
 use crate::cli::{Outcome, approvals, data, settings};
 
-pub(super) fn run(command: &ToolsCall, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let Some(known) = Known::find(&command.tool, reporter)? else {
+pub(in crate::cli) fn run(command: &ToolsCall, reporter: &Reporter) -> anyhow::Result<Outcome> {
+    let Some(known) = Known::find(&command.tool, command.data.as_deref(), reporter)? else {
         return Ok(Outcome::Failed);
     };
     let specification = known.specification().map_err(|why| {
@@ -48,6 +49,9 @@ pub(super) fn run(command: &ToolsCall, reporter: &Reporter) -> anyhow::Result<Ou
     let crew = crew(&known, specification, given)?;
     let (configured, _) =
         settings::files_for(None, command.data.as_deref())?.read(&Read::default())?;
+    // Policies may be about tools of other libraries.
+    let others = named_in(&configured.policies, &configured.configuration, &[]);
+    let crew = crew.knowing(others);
     crew.configure(&configured)?;
     let stored = data::open(command.data.as_deref())?;
     let new = NewTask {

@@ -12,7 +12,7 @@ use crate::cli::report::Reporter;
 use crate::cli::terminal::{put, say};
 
 pub(super) fn run(command: &ToolsDescribe, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let Some(known) = Known::find(&command.tool, reporter)? else {
+    let Some(known) = Known::find(&command.tool, None, reporter)? else {
         return Ok(Outcome::Failed);
     };
     if command.gram {

@@ -1,15 +1,18 @@
 //! What is known of a tool: from the library that implements it, and from the agent file that declares
 //! it, if one does. Implementations say nothing of risk or time limits; only declarations do.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use windlass_spec::server::ServerName;
 use windlass_spec::{Signature, ToolSpecification, nearest_all};
 use windlass_tools::{BUILTIN, BindingMode, Tool, ToolLibrary, builtin_specifications};
 
 use crate::cli::arguments::OneTool;
-use crate::cli::libraries;
+use crate::cli::libraries::{self, Sought};
 use crate::cli::report::Reporter;
 use crate::cli::schema::{read_file, unknown};
+use crate::cli::servers::server_of;
 
 /// How many names are offered for one that does not exist.
 const SUGGESTIONS: usize = 3;
@@ -27,8 +30,18 @@ impl Known {
     ///
     /// # Errors
     /// If there is no such tool, or the library does not implement what the file declares.
-    pub(super) fn find(asked: &OneTool, reporter: &Reporter) -> anyhow::Result<Option<Self>> {
-        let library = libraries::find(&asked.library)?;
+    pub(super) fn find(
+        asked: &OneTool,
+        data: Option<&Path>,
+        reporter: &Reporter,
+    ) -> anyhow::Result<Option<Self>> {
+        let server = server_of(&asked.name);
+        let wanted = |name: &ServerName| Some(name) == server.as_ref();
+        let sought = Sought {
+            data,
+            wanted: Some(&wanted),
+        };
+        let library = libraries::find(&asked.library, sought)?;
         let Some(tool) = library.lookup(&asked.name).cloned() else {
             anyhow::bail!(no_such_tool(&asked.name, &library));
         };

@@ -12,11 +12,12 @@ use windlass_tools::{BUILTIN, BindingMode, Tool, ToolLibrary, builtin_specificat
 use super::lifecycle::Past;
 use crate::cli::Outcome;
 use crate::cli::arguments::{ToolsFind, ToolsList, WhichTools};
+use crate::cli::libraries::{self, Sought};
 use crate::cli::report::Reporter;
 use crate::cli::schema::read_file;
+use crate::cli::settings;
 use crate::cli::table::{one_line, say_table};
 use crate::cli::terminal::{complain, put};
-use crate::cli::{libraries, settings};
 
 /// How much of a description is listed.
 const DESCRIPTION: usize = 80;
@@ -110,7 +111,7 @@ pub(super) fn find(command: &ToolsFind, reporter: &Reporter) -> anyhow::Result<O
 /// The tools that are meant. `None` if the agent file has mistakes, which were reported.
 fn rows(which: &WhichTools, reporter: &Reporter) -> anyhow::Result<Option<Vec<Row>>> {
     let named = match &which.library {
-        Some(name) => Some(libraries::find(name)?),
+        Some(name) => Some(libraries::find(name, Sought::default())?),
         None => None,
     };
     Ok(Some(match (&which.agent_file, &named) {

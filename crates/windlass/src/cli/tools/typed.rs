@@ -75,7 +75,7 @@ fn single(text: &str, ty: &Type) -> Value {
         Type::Text | Type::Enum(_) => as_text(),
         Type::Nullable(inner) if text.trim() != "null" => single(text, inner),
         // Any JSON may stand in an untyped array.
-        Type::Array => serde_json::from_str(text).unwrap_or_else(|_| as_text()),
+        Type::Array | Type::Any => serde_json::from_str(text).unwrap_or_else(|_| as_text()),
         Type::Object | Type::Record(_) => {
             // An object that does not fit is passed on as one: its parts are then what is wrong.
             let parsed = serde_json::from_str(text).ok();

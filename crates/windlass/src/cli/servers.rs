@@ -1,0 +1,144 @@
+//! The MCP servers of the configuration as this process uses them: one handle each, whoever asks for
+//! it, so that no server is started twice and none is left behind.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context as _;
+use windlass_config::Configuration;
+use windlass_mcp::{Ledger, Lookup, ServerOptions, Servers, Tokens};
+use windlass_spec::server::{SEPARATOR, ServerName, ServerSettings, Transport};
+use windlass_tools::ToolLibrary;
+
+use super::data;
+use super::sampling::ConfiguredModel;
+use super::terminal::complain;
+
+/// The servers this process knows.
+static KNOWN: Mutex<Option<Servers>> = Mutex::new(None);
+
+/// What is known of servers in a data directory.
+pub(super) fn ledger(data: Option<&Path>) -> anyhow::Result<Ledger> {
+    let stored = data::open(data)?;
+    let tenant = stored.who().tenant.to_string();
+    Ok(Ledger::new(Arc::clone(stored.store()), tenant))
+}
+
+/// How a server is treated by this program.
+pub(super) fn options(
+    settings: &ServerSettings,
+    configuration: &Configuration,
+    data: Option<&Path>,
+) -> anyhow::Result<ServerOptions> {
+    let mut options = ServerOptions::default();
+    if settings.may_sample {
+        options.sampler = Some(Arc::new(ConfiguredModel::of(configuration)));
+    }
+    if let Transport::Http(http) = &settings.transport
+        && http.oauth.is_some()
+    {
+        let lookup: Lookup = Arc::new(|name: &str| std::env::var(name).ok());
+        let tokens = Tokens::new(settings, &tokens_directory(data)?, &lookup)?;
+        options.authorizer = Some(Arc::new(tokens));
+    }
+    Ok(options)
+}
+
+/// Where leave from whoever guards servers is kept.
+pub(super) fn tokens_directory(data: Option<&Path>) -> anyhow::Result<std::path::PathBuf> {
+    Ok(data::directory(data)?.join("tokens"))
+}
+
+/// The servers of a configuration. None is started by this.
+pub(super) fn set_up(
+    configuration: &Configuration,
+    data: Option<&Path>,
+) -> anyhow::Result<Servers> {
+    let settings = configuration.servers();
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if settings.is_empty() {
+        return Ok(Servers::default());
+    }
+    let ledger = ledger(data)?;
+    let before = known.clone().unwrap_or_default();
+    // A server that cannot be got leave for says so when it is used.
+    let servers = before.set_up(settings.to_vec(), &ledger, |settings| {
+        options(settings, configuration, data).unwrap_or_default()
+    })?;
+    *known = Some(servers.clone());
+    Ok(servers)
+}
+
+/// One server alone, as it is set up.
+pub(super) fn set_up_one(
+    settings: &ServerSettings,
+    configuration: &Configuration,
+    data: Option<&Path>,
+) -> anyhow::Result<Servers> {
+    let ledger = ledger(data)?;
+    let options =
+        |settings: &ServerSettings| options(settings, configuration, data).unwrap_or_default();
+    Ok(Servers::new([settings.clone()], &ledger, options)?)
+}
+
+/// The tools of the servers of a configuration that were met. What stands in the way of those of `wanted`
+/// servers is told. No server is started: a configuration may be somebody else's, and a person has to have
+/// seen what it would start.
+pub(super) fn library(
+    configuration: &Configuration,
+    data: Option<&Path>,
+    wanted: Option<&dyn Fn(&ServerName) -> bool>,
+) -> anyhow::Result<ToolLibrary> {
+    if configuration.servers().is_empty() {
+        return Ok(ToolLibrary::new(windlass_mcp::LIBRARY));
+    }
+    let offered = set_up(configuration, data)?.offered()?;
+    if let Some(wanted) = wanted {
+        for notice in offered
+            .notices
+            .iter()
+            .filter(|notice| wanted(&notice.server))
+        {
+            let tool = notice
+                .tool
+                .as_ref()
+                .map(|tool| format!(", its tool `{tool}`"));
+            let about = tool.unwrap_or_default();
+            complain(&format!(
+                "the MCP server `{}`{about}: {}",
+                notice.server, notice.what
+            ))?;
+        }
+    }
+    Ok(offered.library)
+}
+
+/// Ends all servers that this process started.
+pub(super) async fn close() {
+    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(servers) = known {
+        servers.close().await;
+    }
+}
+
+/// The server that a tool comes from, by its name.
+pub(super) fn server_of(tool: &str) -> Option<ServerName> {
+    let (server, _) = tool.split_once(SEPARATOR)?;
+    ServerName::new(server).ok()
+}
+
+/// The server of that name in the configuration.
+pub(super) fn find<'c>(
+    configuration: &'c Configuration,
+    name: &str,
+) -> anyhow::Result<&'c ServerSettings> {
+    let servers = configuration.servers();
+    let found = servers.iter().find(|server| server.name.as_str() == name);
+    found
+        .with_context(|| {
+            let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+            let told = super::schema::unknown("server", name, &names, "the configuration");
+            format!("{told}\nhint: `windlass mcp add` adds one")
+        })
+        .map_err(|error| anyhow::anyhow!("{error}"))
+}
