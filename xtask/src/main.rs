@@ -1,7 +1,10 @@
 //! `cargo xtask`: what a person or CI runs on this repository more than once.
 
+mod conformance;
+mod fetch;
 mod llama;
 mod readme;
+mod servers;
 mod start;
 
 use std::env;
@@ -15,16 +18,21 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test     everything a change must pass: set-up, format, lints, documentation,
-           tests (some of them against a real llama.cpp server, which the set-up
-           fetches once), and every command shown in the README
-  readme   only the last of these: every command shown in the README
+           tests (some of them against a real llama.cpp server and real MCP servers,
+           which the set-up fetches once), and every command shown in the README
+           and in docs/mcp.md
+  readme   only the last of these: every command shown there
   soak     the slow tests: 400,000 texts against the grammar of record, property
            tests with many cases, and processes killed at 1,000 random moments
            (or at as many as WINDLASS_SOAK_KILLS says)
   bench    benchmarks: gram, loop (agent runs beside other runtimes), embed, start,
            store (the journal beside the disk under it), gate (decisions),
-           registry (changes of the configuration, tool search, intents)
+           registry (changes of the configuration, tool search, intents),
+           mcp (a governed call of a server's tool beside a bare one)
+  conformance
+           the MCP project's conformance suite against our client (fetched once)
   llama    starts the llama.cpp server of the tests, for use by hand
+  servers  fetches the MCP servers of the tests, and says where they are
   deny     licences and advisories of the dependencies (needs cargo-deny)
 ";
 
@@ -33,7 +41,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words[..] {
         ["test"] => test(),
-        ["readme"] => readme::run_commands(&root(), &target()),
+        ["readme"] => servers::Installation::find_or_make().and_then(|servers| readme(&servers)),
         ["soak"] => soak(),
         ["bench"] | ["bench", "gram"] => bench("bench-gram"),
         ["bench", "loop"] => bench("bench-loop"),
@@ -43,9 +51,15 @@ fn main() -> ExitCode {
         ["bench", "registry"] => example("windlass-runtime", "swap")
             .and_then(|()| example("windlass-reflex", "tool_search"))
             .and_then(|()| example("windlass-learn", "intent")),
+        ["bench", "mcp"] => {
+            let bins = ["build", "--release", "--package", "windlass-mcp", "--bins"];
+            run(cargo(bins)).and_then(|()| example("windlass-mcp", "overhead"))
+        }
         ["bench", "start"] => run(cargo(["build", "--release", "--package", "windlass"]))
             .and_then(|()| start::measure(&root(), &target())),
+        ["conformance"] => conformance::check(),
         ["llama"] => llama(),
+        ["servers"] => servers(),
         ["deny"] => run(cargo(["deny", "--workspace", "check"])),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
@@ -79,7 +93,7 @@ fn example(package: &str, name: &str) -> anyhow::Result<()> {
 
 fn test() -> anyhow::Result<()> {
     let started = Instant::now();
-    let model = step("set-up", set_up)?;
+    let (model, servers) = step("set-up", set_up)?;
     step("format", || run(cargo(["fmt", "--all", "--check"])))?;
     step("lints", || {
         let mut lints = cargo(["clippy", "--workspace", "--all-targets"]);
@@ -104,11 +118,17 @@ fn test() -> anyhow::Result<()> {
         let server = model.start()?;
         let mut tests = cargo(["test", "--workspace"]);
         model.tell(&mut tests, &server);
+        servers.tell(&mut tests);
         run(tests)
     })?;
-    step("README", || readme::run_commands(&root(), &target()))?;
+    step("MCP conformance", conformance::check)?;
+    step("README and guides", || readme(&servers))?;
     println!("all good after {} s", started.elapsed().as_secs());
     Ok(())
+}
+
+fn readme(servers: &servers::Installation) -> anyhow::Result<()> {
+    readme::run_commands(&root(), &target(), servers.programs())
 }
 
 fn soak() -> anyhow::Result<()> {
@@ -155,13 +175,26 @@ fn llama() -> anyhow::Result<()> {
     server.wait()
 }
 
+/// Fetches the MCP servers and says where they are.
+fn servers() -> anyhow::Result<()> {
+    let programs = servers::Installation::find_or_make()?;
+    let programs = programs.programs().display();
+    println!("{programs}");
+    eprintln!("Tests find them there if WINDLASS_MCP_SERVERS says so.");
+    Ok(())
+}
+
 /// Installs what the tests need and a machine with only Rust may lack: a C compiler, for the
-/// grammar of record that the parser is compared with, and a language model with its server.
-fn set_up() -> anyhow::Result<llama::Installation> {
+/// grammar of record that the parser is compared with, a language model with its server, and
+/// MCP servers.
+fn set_up() -> anyhow::Result<(llama::Installation, servers::Installation)> {
     if Command::new("cc").arg("--version").output().is_err() {
         install(&["gcc", "libc6-dev"]).context("a C compiler is needed")?;
     }
-    llama::Installation::find_or_make()
+    Ok((
+        llama::Installation::find_or_make()?,
+        servers::Installation::find_or_make()?,
+    ))
 }
 
 /// Installs packages of the distribution.

@@ -1,9 +1,12 @@
-//! Runs the commands shown in the README and compares what they print with what it shows.
+//! Runs the commands shown in the README and in guides and compares what they print with what is shown.
 //!
 //! In a `console` block, a line that starts with `$ ` is a command, and the lines up to the next one
 //! are what it prints. `...` stands for any number of lines; `[exit N]` at the end for the exit code,
-//! which is 0 otherwise.
+//! which is 0 otherwise. Every command runs at the root; `$ cd DIRECTORY` alone on a line moves those after
+//! it, to the end of the page.
 
+use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -16,29 +19,55 @@ struct Shown {
     exit: i32,
 }
 
-/// Runs every command of the README at `root`.
-pub fn run_commands(root: &Path, target: &Path) -> anyhow::Result<()> {
-    let readme = fs::read_to_string(root.join("README.md")).context("README.md")?;
-    let commands = commands(&readme);
-    if commands.is_empty() {
-        bail!("README.md shows no commands");
+/// The pages whose commands are run. The README comes first: it builds the program the others use.
+const PAGES: [&str; 2] = ["README.md", "docs/mcp.md"];
+
+/// Where commands run and what they find.
+struct Place<'a> {
+    root: &'a Path,
+    target: &'a Path,
+    /// Where commands are looked for: this program and the MCP servers before everything else.
+    path: OsString,
+}
+
+/// Runs every command of the pages below `root`. `servers` is where the programs of MCP servers are.
+pub fn run_commands(root: &Path, target: &Path, servers: &Path) -> anyhow::Result<()> {
+    let others = env::var_os("PATH").unwrap_or_default();
+    let own = [target.join("release"), servers.to_owned()];
+    let path = env::join_paths(own.into_iter().chain(env::split_paths(&others)))?;
+    let place = Place { root, target, path };
+    for page in PAGES {
+        run_page(page, &place).with_context(|| page.to_owned())?;
     }
+    Ok(())
+}
+
+fn run_page(page: &str, place: &Place<'_>) -> anyhow::Result<()> {
+    let text = fs::read_to_string(place.root.join(page))?;
+    let commands = commands(&text);
+    if commands.is_empty() {
+        bail!("it shows no commands");
+    }
+    let mut directory = place.root.to_owned();
     for shown in &commands {
         // Running the tests from within the tests would never end.
         if shown.command == "cargo xtask test" {
             continue;
         }
         println!("$ {}", shown.command);
-        check(shown, root, target)?;
+        match shown.command.strip_prefix("cd ") {
+            Some(to) if !to.contains(' ') => directory = directory.join(to),
+            _ => check(shown, place, &directory)?,
+        }
     }
-    println!("{} commands of the README do what it says", commands.len());
+    println!("{} commands of {page} do what it says", commands.len());
     Ok(())
 }
 
-fn commands(readme: &str) -> Vec<Shown> {
+fn commands(page: &str) -> Vec<Shown> {
     let mut commands: Vec<Shown> = Vec::new();
     let mut in_console = false;
-    for line in readme.lines() {
+    for line in page.lines() {
         if line.starts_with("```") {
             in_console = line == "```console";
         } else if let (true, Some(command)) = (in_console, line.strip_prefix("$ ")) {
@@ -60,13 +89,14 @@ fn commands(readme: &str) -> Vec<Shown> {
     commands
 }
 
-fn check(shown: &Shown, root: &Path, target: &Path) -> anyhow::Result<()> {
+fn check(shown: &Shown, place: &Place<'_>, directory: &Path) -> anyhow::Result<()> {
     let output = Command::new("bash")
         .args(["-c", &format!("exec 2>&1; {}", shown.command)])
-        .current_dir(root)
-        .env("CARGO_TARGET_DIR", target)
+        .current_dir(directory)
+        .env("PATH", &place.path)
+        .env("CARGO_TARGET_DIR", place.target)
         .env("CARGO_TERM_QUIET", "true")
-        .env("WINDLASS_DATA", target.join("readme-runs"))
+        .env("WINDLASS_DATA", place.target.join("readme-runs"))
         .output()
         .context("bash could not start")?;
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -83,7 +113,7 @@ fn check(shown: &Shown, root: &Path, target: &Path) -> anyhow::Result<()> {
     }
     if !matches(trimmed(&wanted), trimmed(&printed)) {
         bail!(
-            "`{}` printed\n{}\nbut the README shows\n{}",
+            "`{}` printed\n{}\nbut the page shows\n{}",
             shown.command,
             printed.join("\n"),
             wanted.join("\n")
