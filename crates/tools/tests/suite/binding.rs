@@ -138,7 +138,7 @@ fn a_schema_that_no_signature_expresses_is_refused_not_guessed() {
             "required": ["a"],
             "additionalProperties": false,
         }))
-        .returns(json!({}))
+        .returns(json!({"type": ["string", "integer"]}))
         .build()
         .unwrap();
     let reasons = reasons("(a: Text) --> IO Text", foreign, BindingMode::Compatible);
