@@ -22,6 +22,9 @@ struct Shown {
 /// The pages whose commands are run. The README comes first: it builds the program the others use.
 const PAGES: [&str; 2] = ["README.md", "docs/mcp.md"];
 
+/// Where the commands keep their runs, below the target directory.
+const DATA: &str = "readme-runs";
+
 /// Where commands run and what they find.
 struct Place<'a> {
     root: &'a Path,
@@ -36,6 +39,11 @@ pub fn run_commands(root: &Path, target: &Path, servers: &Path) -> anyhow::Resul
     let own = [target.join("release"), servers.to_owned()];
     let path = env::join_paths(own.into_iter().chain(env::split_paths(&others)))?;
     let place = Place { root, target, path };
+    // What an earlier clone at another place left behind is none of this one's.
+    let data = target.join(DATA);
+    if data.exists() {
+        fs::remove_dir_all(&data).with_context(|| data.display().to_string())?;
+    }
     for page in PAGES {
         run_page(page, &place).with_context(|| page.to_owned())?;
     }
@@ -96,7 +104,7 @@ fn check(shown: &Shown, place: &Place<'_>, directory: &Path) -> anyhow::Result<(
         .env("PATH", &place.path)
         .env("CARGO_TARGET_DIR", place.target)
         .env("CARGO_TERM_QUIET", "true")
-        .env("WINDLASS_DATA", place.target.join("readme-runs"))
+        .env("WINDLASS_DATA", place.target.join(DATA))
         .output()
         .context("bash could not start")?;
     let printed = String::from_utf8_lossy(&output.stdout);
