@@ -22,14 +22,14 @@ use windlass_mcp::{CallRequest, Came, Era, Ledger, Server, ServerOptions, Server
 use windlass_model::{ModelClient, ScriptedModel};
 use windlass_runtime::{Crew, Driver, NewTask, Stored};
 use windlass_spec::server::{CommandTransport, ServerName, ServerSettings, Transport};
-use windlass_spec::{Agent, AgentName, NonEmptyText, RiskLevel};
+use windlass_spec::{Agent, AgentName, CallRecord, NonEmptyText, RiskLevel};
 use windlass_store::Store;
 use windlass_tools::BindingMode;
 
 const WARM_UP: usize = 200;
 const ROUNDS: usize = 3_000;
-const BATCHES: usize = 20;
-const IN_A_RUN: usize = 100;
+const BATCHES: usize = 30;
+const IN_A_RUN: usize = 40;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -170,10 +170,12 @@ async fn governed(
         let begun = Instant::now();
         let run = driver.start(new).await?;
         let took = begun.elapsed();
-        let succeeded = run
-            .calls()
-            .filter(|call| matches!(call.outcome(), Some(Ok(_))));
-        anyhow::ensure!(succeeded.count() == IN_A_RUN, "not all calls succeeded");
+        let mut outcomes = run.calls().map(CallRecord::outcome);
+        let failed = outcomes.find(|outcome| !matches!(outcome, Some(Ok(_))));
+        if let Some(failed) = failed {
+            bail!("a call failed: {failed:?}");
+        }
+        anyhow::ensure!(run.calls().count() == IN_A_RUN, "{:?}", run.end());
         if batch > 0 {
             let calls = u32::try_from(IN_A_RUN)?;
             of_bare.push(bare_took / calls);
