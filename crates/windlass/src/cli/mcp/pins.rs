@@ -100,16 +100,7 @@ fn accept(
         return Ok(());
     };
     if !command.kept.json {
-        say(&format!(
-            "{}__{} is {}",
-            settings.name,
-            visible(&pin.tool),
-            pin.state()
-        ))?;
-        for finding in &pin.findings {
-            say(&format!("  suspicious: {}", visible(finding)))?;
-        }
-        write_changes(pin)?;
+        write_pin(settings, pin)?;
     }
     if !confirmed(command, "Accept it?")? {
         return Ok(());
@@ -156,6 +147,20 @@ fn confirmed(command: &McpPins, question: &str) -> anyhow::Result<bool> {
         .with_default(false)
         .prompt_skippable()?
         == Some(true))
+}
+
+/// What is the matter with a tool.
+fn write_pin(settings: &ServerSettings, pin: &Pin) -> anyhow::Result<()> {
+    say(&format!(
+        "{}__{} is {}",
+        settings.name,
+        visible(&pin.tool),
+        pin.state()
+    ))?;
+    for finding in &pin.findings {
+        say(&format!("  suspicious: {}", visible(finding)))?;
+    }
+    write_changes(pin)
 }
 
 /// What changed since it was accepted, place by place.
@@ -208,16 +213,8 @@ fn show(settings: &ServerSettings, pins: &[Pin], command: &McpPins) -> anyhow::R
         .collect();
     say_table(["TOOL", "STATE", "ACCEPTED BY", "DEFINITION"], &rows)?;
     for pin in pins.iter().filter(|pin| is_waiting(pin)) {
-        say(&format!(
-            "\n{}__{} is {}",
-            settings.name,
-            visible(&pin.tool),
-            pin.state()
-        ))?;
-        for finding in &pin.findings {
-            say(&format!("  suspicious: {}", visible(finding)))?;
-        }
-        write_changes(pin)?;
+        say("")?;
+        write_pin(settings, pin)?;
     }
     if pins.iter().any(is_waiting) {
         complain(&format!(
