@@ -2,14 +2,14 @@
 //! bounded and kept whole, tokens come from whoever gives them, and nothing follows a server to where
 //! it was not sent.
 
+mod answers;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::{BoxStream, Stream, StreamExt};
-use reqwest::header::{
-    ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
-};
+use futures::stream::{BoxStream, StreamExt};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{StatusCode, Url, redirect};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage,
@@ -21,12 +21,15 @@ use rmcp::transport::streamable_http_client::{
 };
 use serde_json::Value;
 use sse_stream::{Sse, SseStream};
+use tokio::sync::watch;
+use tokio::time::timeout;
 use windlass_spec::server::HttpTransport;
 use windlass_spec::{Effect, ErrorCategory};
 
 use super::api::{Authorizer, CallError, Refusal, Secret, ServerError, ServerOptions};
 use super::shown;
 use super::wire::{Flight, Inbound, Wire};
+use answers::{bounded, challenge_of, read, told};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const EVENTS: &str = "text/event-stream";
@@ -42,6 +45,10 @@ const REFUSALS: usize = 3;
 /// How long a server may take until it is connected with.
 const UNTIL_CONNECTED: Duration = Duration::from_secs(20);
 
+/// How long a call waits for the server's own stream. A server that sends nothing on it, not even that it
+/// is open, is not waited for any longer.
+const UNTIL_LISTENING: Duration = Duration::from_secs(2);
+
 /// What an answer that is no good is read of, to say what it was.
 const OF_BAD_ANSWER: usize = 64 * 1024;
 
@@ -55,6 +62,8 @@ pub(super) struct Client {
     http: reqwest::Client,
     wire: Arc<Wire>,
     authorizer: Option<Arc<dyn Authorizer>>,
+    /// The session whose own stream is open, or was refused: where a server asks what it asks on its own.
+    listening: watch::Sender<Option<Arc<str>>>,
 }
 
 /// The way to the server at an address.
@@ -96,6 +105,7 @@ pub(super) fn transport(
         http,
         wire,
         authorizer: options.authorizer.clone(),
+        listening: watch::Sender::new(None),
     };
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
@@ -120,6 +130,7 @@ struct Subject {
     id: Option<RequestId>,
     is_greeting: bool,
     is_probe: bool,
+    is_call: bool,
 }
 
 impl Subject {
@@ -136,6 +147,7 @@ impl Subject {
             id,
             is_greeting: is_probe || matches!(request, Some(ClientRequest::InitializeRequest(_))),
             is_probe,
+            is_call: matches!(request, Some(ClientRequest::CallToolRequest(_))),
         }
     }
 
@@ -147,6 +159,16 @@ impl Subject {
 }
 
 impl Client {
+    /// Waits until the server can ask something about a call: what it says while nobody listens may be
+    /// lost. The library opens the stream of a session beside whatever else is sent.
+    async fn until_listening(&self, session: &str) {
+        let mut listening = self.listening.subscribe();
+        let is_open = listening.wait_for(|open| open.as_deref() == Some(session));
+        if timeout(UNTIL_LISTENING, is_open).await.is_err() {
+            self.listening.send_replace(Some(session.into()));
+        }
+    }
+
     async fn token(
         &self,
         refused: Option<&Refused>,
@@ -188,6 +210,9 @@ impl Client {
         headers: &Headers,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let subject = Subject::of(message);
+        if let (true, Some(session)) = (subject.is_call, session) {
+            self.until_listening(session).await;
+        }
         if !self.wire.sends(message) {
             return Err(StreamableHttpError::Io(
                 std::io::ErrorKind::Interrupted.into(),
@@ -393,6 +418,40 @@ impl Client {
         }
     }
 
+    /// Opens the stream of a session.
+    async fn events(
+        &self,
+        uri: &Arc<str>,
+        session: Option<&Arc<str>>,
+        last_event: Option<String>,
+        headers: Headers,
+    ) -> Result<Events, Failure> {
+        let mut refused: Option<Refused> = None;
+        loop {
+            let token = self.token(refused.as_ref(), &Subject::nobody()).await?;
+            let most = self.wire.limits.message_bytes;
+            let events = self.http.get_stream_with_max_sse_event_size(
+                Arc::clone(uri),
+                session.cloned(),
+                last_event.clone(),
+                token.as_ref().map(|token| token.reveal().to_owned()),
+                headers.clone(),
+                most,
+            );
+            match (events.await, &refused) {
+                (Ok(events), _) => return Ok(self.watched(events, None)),
+                (Err(error), None) if self.authorizer.is_some() => match error.auth_challenge() {
+                    Some(challenge) => {
+                        let challenge = challenge.to_owned();
+                        refused = Some(Refused { challenge, token });
+                    }
+                    None => return Err(error),
+                },
+                (Err(error), _) => return Err(error),
+            }
+        }
+    }
+
     /// The events of a server, without those that end here.
     fn watched(&self, events: Events, subject: Option<Subject>) -> Events {
         let client = self.clone();
@@ -471,30 +530,12 @@ impl StreamableHttpClient for Client {
         _auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Result<Events, Failure> {
-        let mut refused: Option<Refused> = None;
-        loop {
-            let token = self.token(refused.as_ref(), &Subject::nobody()).await?;
-            let most = self.wire.limits.message_bytes;
-            let events = self.http.get_stream_with_max_sse_event_size(
-                Arc::clone(&uri),
-                session_id.clone(),
-                last_event_id.clone(),
-                token.as_ref().map(|token| token.reveal().to_owned()),
-                custom_headers.clone(),
-                most,
-            );
-            match (events.await, &refused) {
-                (Ok(events), _) => return Ok(self.watched(events, None)),
-                (Err(error), None) if self.authorizer.is_some() => match error.auth_challenge() {
-                    Some(challenge) => {
-                        let challenge = challenge.to_owned();
-                        refused = Some(Refused { challenge, token });
-                    }
-                    None => return Err(error),
-                },
-                (Err(error), _) => return Err(error),
-            }
-        }
+        let events = self
+            .events(&uri, session_id.as_ref(), last_event_id, custom_headers)
+            .await;
+        // A stream that was refused is not waited for either.
+        self.listening.send_replace(session_id);
+        events
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -518,6 +559,7 @@ impl Subject {
             id: None,
             is_greeting: false,
             is_probe: false,
+            is_call: false,
         }
     }
 }
@@ -526,74 +568,4 @@ impl Subject {
 struct Refused {
     challenge: String,
     token: Option<Secret>,
-}
-
-/// What a refusal says one would need, if it says.
-fn challenge_of(response: &reqwest::Response) -> Option<String> {
-    let is_refusal = matches!(
-        response.status(),
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
-    );
-    let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
-    let challenges: Vec<&str> = challenges.filter_map(|value| value.to_str().ok()).collect();
-    // It may say more than one way.
-    let is_bearer = |challenge: &&&str| challenge.to_ascii_lowercase().starts_with("bearer");
-    let challenge = challenges.iter().find(is_bearer).or(challenges.first())?;
-    is_refusal.then(|| (*challenge).to_owned())
-}
-
-/// An error without the address, which may hold secrets.
-fn told(error: &reqwest::Error) -> String {
-    let mut sentences = vec![match () {
-        () if error.is_connect() => "it cannot be connected with".to_owned(),
-        () if error.is_timeout() => "it takes too long".to_owned(),
-        () => "the connection broke off".to_owned(),
-    }];
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        sentences.push(shown(&cause.to_string(), 200));
-        source = cause.source();
-    }
-    sentences.join(": ")
-}
-
-/// Reads a whole answer; `None` if it is larger than allowed.
-async fn read(
-    mut response: reqwest::Response,
-    most: usize,
-) -> Result<Option<Vec<u8>>, reqwest::Error> {
-    let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await? {
-        if body.len() + piece.len() > most {
-            return Ok(None);
-        }
-        body.extend_from_slice(&piece);
-    }
-    Ok(Some(body))
-}
-
-/// The bytes of events, up to one that is too large.
-fn bounded<Piece: AsRef<[u8]> + Send + 'static>(
-    pieces: impl Stream<Item = Result<Piece, reqwest::Error>> + Send + 'static,
-    most: usize,
-) -> BoxStream<'static, Result<Piece, std::io::Error>> {
-    let (mut of_event, mut of_line) = (0usize, 0usize);
-    let bounded = pieces.map(move |piece| {
-        let piece = piece.map_err(|error| std::io::Error::other(told(&error)))?;
-        for &byte in piece.as_ref() {
-            of_event += 1;
-            match byte {
-                b'\n' if of_line == 0 => of_event = 0,
-                b'\n' => of_line = 0,
-                b'\r' => {}
-                _ => of_line += 1,
-            }
-            if of_event > most {
-                let message = format!("an event is larger than {most} bytes");
-                return Err(std::io::Error::other(message));
-            }
-        }
-        Ok(piece)
-    });
-    bounded.boxed()
 }

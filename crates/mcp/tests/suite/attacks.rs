@@ -352,57 +352,6 @@ async fn what_an_untrusted_server_says_of_its_harmlessness_is_not_believed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leave_for_a_servers_tool_is_for_one_call_and_once() {
-    let house = House::new();
-    let server = house.server("public", &["takes-text"]);
-    house.meet(&server).await;
-    let post = |text: &str| call("public__post_publicly", json!({"text": text}));
-    let servers = house.servers(std::slice::from_ref(&server));
-    let library = servers.offered().unwrap().library;
-    let driver = house.driver(&library, vec![post("one"), post("two")]);
-    let run = driver.start(super::house::new_task()).await.unwrap();
-    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
-    // Not by the one it acts for under another digest, not twice, not at the same time.
-    let store = house.store();
-    let filter = windlass_store::ApprovalFilter::pending();
-    let asked = store
-        .approvals(&filter, windlass_runtime::now())
-        .unwrap()
-        .remove(0);
-    let other = windlass_core::approval::Digest::of_json(&json!("another call"));
-    let bob = super::house::identity("bob");
-    let decide = |digest| {
-        let approve = PersonDecision::Approve;
-        store.decide(asked.call(), digest, &bob, approve, windlass_runtime::now())
-    };
-    assert!(decide(Some(&other)).is_err());
-    let stranger = windlass_core::approval::Identity::new(
-        windlass_spec::NonEmptyText::new("elsewhere").unwrap(),
-        windlass_core::approval::Principal::new("eve").unwrap(),
-    );
-    let digest = asked.digest();
-    let by_stranger = store.decide(
-        asked.call(),
-        Some(&digest),
-        &stranger,
-        PersonDecision::Approve,
-        windlass_runtime::now(),
-    );
-    assert!(by_stranger.is_err());
-    decide(Some(&digest)).unwrap();
-    assert!(decide(Some(&digest)).is_err());
-    let run = driver.resume(run.id()).await.unwrap();
-    // Another text is another question.
-    assert_eq!(house.effects(), ["post_publicly"]);
-    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
-    house.decide(PersonDecision::Reject { message: None });
-    let run = driver.resume(run.id()).await.unwrap();
-    assert_eq!(run.end(), Some(&RunEnd::Completed));
-    assert_eq!(house.effects(), ["post_publicly"]);
-    servers.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn arguments_cannot_pass_for_lines_of_the_question() {
     let house = House::new();
     let server = house.server("public", &["takes-text"]);

@@ -15,7 +15,7 @@ use windlass_mcp::{
     Ledger, MeetError, Pin, PinState, ServerOptions, Servers, introduce, program_of,
 };
 use windlass_model::ScriptedModel;
-use windlass_runtime::{Crew, Driver, NewTask, Stored, now};
+use windlass_runtime::{Clock, Crew, Driver, NewTask, Stored, now};
 use windlass_spec::server::{CommandTransport, ServerName, ServerSettings, Transport};
 use windlass_spec::{Agent, AgentName, CallRecord, Failure, NonEmptyText};
 use windlass_store::{ApprovalFilter, Store};
@@ -94,6 +94,16 @@ impl House {
 
     /// An agent with all tools of the library that does this and then finishes.
     pub(crate) fn driver(&self, library: &ToolLibrary, does: Vec<ModelAnswer>) -> Driver {
+        self.driver_by(Arc::new(now), library, does)
+    }
+
+    /// The same by another clock.
+    pub(crate) fn driver_by(
+        &self,
+        clock: Clock,
+        library: &ToolLibrary,
+        does: Vec<ModelAnswer>,
+    ) -> Driver {
         let name = AgentName::new("tester").unwrap();
         let instruction = NonEmptyText::new("Try it.").unwrap();
         let mut agent = Agent::new(name, "by_hand/none".parse().unwrap(), instruction);
@@ -114,7 +124,8 @@ impl House {
             &|_| Ok(Arc::clone(&model) as _),
         );
         let crew = crew.unwrap().governed_by(self.governance.clone());
-        Driver::new(crew, Arc::new(Stored::new(self.store(), identity("ann"))))
+        let stored = Stored::new(self.store(), identity("ann")).with_clock(clock);
+        Driver::new(crew, Arc::new(stored))
     }
 
     /// Runs an agent that makes these calls, with the tools of these servers as they were accepted.

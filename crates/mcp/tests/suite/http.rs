@@ -1,7 +1,9 @@
 //! Servers at addresses.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -189,6 +191,35 @@ async fn legacy_server_at_an_address_is_found_out_listed_and_called() {
         .await
         .unwrap();
     assert_eq!(answered(came).value, json!({ "a": 1 }));
+    server.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_made_when_the_server_can_ask_about_it() {
+    // The stream on which a server asks what it asks on its own takes its time to open.
+    let is_open = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&is_open);
+    let web = Web::new(move |asked| {
+        if asked.method == "GET" {
+            std::thread::sleep(Duration::from_millis(400));
+            seen.store(true, Ordering::SeqCst);
+            return Answer::status(405);
+        }
+        let Some(mut answer) = legacy(asked) else {
+            let heard = json!({ "structuredContent": seen.load(Ordering::SeqCst), "content": [] });
+            return Answer::json(&result(asked, heard));
+        };
+        if asked.body["method"] == "initialize" {
+            answer.1.push(("mcp-session-id", "one".to_owned()));
+        }
+        answer
+    })
+    .await;
+    let server = Server::new(web.settings(), era(Era::Legacy));
+    server.connect().await.unwrap();
+    assert!(!is_open.load(Ordering::SeqCst));
+    let came = server.call(request("echo", json!({}))).await.unwrap();
+    assert_eq!(answered(came).value, json!(true));
     server.close().await;
 }
 
