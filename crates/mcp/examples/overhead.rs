@@ -1,13 +1,17 @@
 //! What a call costs more than one through the bare protocol library: through a `Server`, and governed,
-//! that is as a turn of a run with its decision, its permit, its pin and its journal on the disk. The same
-//! scripted server each time, by turns in one run; medians and ratios.
+//! that is in a run, from the model's asking for it until the model is asked again: with its decision, its
+//! permit, its pin, its journal on the disk and the next prompt. The same scripted server each time, by
+//! turns in one run; medians and ratios. A tool of this program called the same way says how much of it
+//! is the loop and how much the server.
 //!
 //! `cargo xtask bench mcp` builds the scripted server and runs this.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use futures::future::BoxFuture;
 use rmcp::model::CallToolRequestParams;
 use rmcp::service::RunningService;
 use rmcp::transport::TokioChildProcess;
@@ -17,14 +21,14 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 use windlass_core::approval::{Identity, Principal};
 use windlass_core::gate::Governance;
-use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
+use windlass_core::model::{ModelAnswer, ModelRequest, RequestedArguments, RequestedCall};
 use windlass_mcp::{CallRequest, Came, Era, Ledger, Server, ServerOptions, Servers};
-use windlass_model::{ModelClient, ScriptedModel};
+use windlass_model::{ModelClient, ModelError, ModelEvent};
 use windlass_runtime::{Crew, Driver, NewTask, Stored};
 use windlass_spec::server::{CommandTransport, ServerName, ServerSettings, Transport};
 use windlass_spec::{Agent, AgentName, CallRecord, NonEmptyText, RiskLevel};
 use windlass_store::Store;
-use windlass_tools::BindingMode;
+use windlass_tools::{BindingMode, Tool, ToolLibrary};
 
 const WARM_UP: usize = 200;
 const ROUNDS: usize = 3_000;
@@ -86,21 +90,28 @@ async fn main() -> anyhow::Result<()> {
         }
     }
     let (bare_median, server_median) = (median(&mut of_bare), median(&mut of_server));
-    let (governed, beside) = governed(&bare, &arguments, &settings).await?;
+    let found = governed(&bare, &arguments, &settings).await?;
+    let more = |governed: Duration, than: Duration| {
+        let ratio = governed.as_secs_f64() / than.as_secs_f64();
+        format!("{:?} more, ratio {ratio:.3}", governed.saturating_sub(than))
+    };
     #[allow(clippy::print_stdout)]
     {
-        println!("bare library  {bare_median:?} (median of {ROUNDS})");
-        println!("Server::call  {server_median:?} (with the check of the promised structure)");
+        println!("bare library       {bare_median:?} (median of {ROUNDS})");
         println!(
-            "ratio         {:.3}",
-            server_median.as_secs_f64() / bare_median.as_secs_f64()
+            "Server::call       {server_median:?} (with the check of the promised structure): {}",
+            more(server_median, bare_median)
         );
-        println!("bare library  {beside:?} a call (median of {BATCHES} times {IN_A_RUN})");
-        println!("governed      {governed:?} a call (a turn of a run, journaled)");
+        let calls = BATCHES * IN_A_RUN;
+        println!("bare library       {:?} (median of {calls})", found.bare);
         println!(
-            "overhead      {:?}, ratio {:.3}",
-            governed.saturating_sub(beside),
-            governed.as_secs_f64() / beside.as_secs_f64()
+            "governed           {:?} (in a run, journaled): {}",
+            found.governed,
+            more(found.governed, found.bare)
+        );
+        println!(
+            "governed, native   {:?} (the same without a server)",
+            found.native
         );
     }
     server.close().await;
@@ -108,12 +119,19 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a governed call and a bare one cost, by turns.
+/// What a call costs.
+struct Found {
+    bare: Duration,
+    governed: Duration,
+    native: Duration,
+}
+
+/// What bare and governed calls cost, by turns.
 async fn governed(
     bare: &RunningService<RoleClient, ()>,
     arguments: &Map<String, Value>,
     settings: &ServerSettings,
-) -> anyhow::Result<(Duration, Duration)> {
+) -> anyhow::Result<Found> {
     let directory = tempfile::tempdir()?;
     let store = Arc::new(Store::open(directory.path().join("windlass.db"))?);
     let ledger = Ledger::new(Arc::clone(&store), "local");
@@ -123,67 +141,110 @@ async fn governed(
     for governed in servers.iter() {
         governed.meet().await?;
     }
-    let library = servers.offered()?.library;
-    let echo = library
-        .lookup("fixture__echo")
-        .context("there is no echo")?;
-    let instruction = NonEmptyText::new("Echo.")?;
+    let mut library = servers.offered()?.library;
+    let native = Tool::builder("native__echo")
+        .description("Says the same again")
+        .signature("(text: Text) --> IO Any")
+        .handler(|arguments: Value| async move { Ok(arguments) })
+        .build()?;
+    library.register(native);
+    let mut found = [Vec::new(), Vec::new(), Vec::new()];
+    for batch in 0..=BATCHES {
+        let mut of_bare = Vec::new();
+        for _ in 0..IN_A_RUN {
+            let begun = Instant::now();
+            let params = CallToolRequestParams::new("echo").with_arguments(arguments.clone());
+            bare.call_tool(params).await?;
+            of_bare.push(begun.elapsed());
+        }
+        let of_server = turns("fixture__echo", batch, &store, &library).await?;
+        let of_native = turns("native__echo", batch, &store, &library).await?;
+        if batch > 0 {
+            for (kept, new) in found.iter_mut().zip([of_bare, of_server, of_native]) {
+                kept.extend(new);
+            }
+        }
+    }
+    servers.close().await;
+    let [mut bare, mut governed, mut native] = found;
+    Ok(Found {
+        bare: median(&mut bare),
+        governed: median(&mut governed),
+        native: median(&mut native),
+    })
+}
+
+/// How long each turn of a run took that calls a tool again and again: from the model's being asked until
+/// its being asked again.
+async fn turns(
+    tool: &str,
+    batch: usize,
+    store: &Arc<Store>,
+    library: &ToolLibrary,
+) -> anyhow::Result<Vec<Duration>> {
+    let echo = library.lookup(tool).context("there is no echo")?;
     let agent = Agent::new(
         AgentName::new("echoing")?,
         "by_hand/none".parse()?,
-        instruction,
+        NonEmptyText::new("Echo.")?,
     )
     .with_tool(Arc::new(echo.specification().map_err(anyhow::Error::msg)?))?;
-    let tenant = NonEmptyText::new("local")?;
-    let who = Identity::new(tenant, Principal::new("ann")?);
     // The scripted server says nothing of its tool, so the operator does.
     let mut governance = Governance::default();
     governance
         .overrides
-        .insert("fixture__echo".to_owned(), RiskLevel::Reversible);
-    let (mut of_bare, mut of_governed) = (Vec::new(), Vec::new());
-    for batch in 0..=BATCHES {
-        let begun = Instant::now();
-        for _ in 0..IN_A_RUN {
-            let params = CallToolRequestParams::new("echo").with_arguments(arguments.clone());
-            bare.call_tool(params).await?;
-        }
-        let bare_took = begun.elapsed();
-        // No two calls are the same: the same one again would be answered from what is known.
-        let calls = (0..IN_A_RUN).map(|number| {
-            let text = format!("{batch} {number} {}", "x".repeat(190));
-            asked("fixture__echo", json!({ "text": text }))
-        });
-        let finish = json!({"answer": "Done.", "reasoning": "It was echoed.", "confidence": 1});
-        let model: Arc<dyn ModelClient> = Arc::new(ScriptedModel::answers(
-            calls.chain([asked("finish", finish)]),
-        ));
-        let one = std::slice::from_ref(&agent);
-        let crew = Crew::assemble(one, &agent, &library, BindingMode::Exact, &|_| {
-            Ok(Arc::clone(&model))
-        })?;
-        let stored = Stored::new(Arc::clone(&store), who.clone());
-        let driver = Driver::new(crew.governed_by(governance.clone()), Arc::new(stored));
-        let mut new = NewTask::default();
-        new.task.description = "Echo.".to_owned();
-        new.settings.max_iterations = u32::try_from(IN_A_RUN)? + 1;
-        let begun = Instant::now();
-        let run = driver.start(new).await?;
-        let took = begun.elapsed();
-        let mut outcomes = run.calls().map(CallRecord::outcome);
-        let failed = outcomes.find(|outcome| !matches!(outcome, Some(Ok(_))));
-        if let Some(failed) = failed {
-            bail!("a call failed: {failed:?}");
-        }
-        anyhow::ensure!(run.calls().count() == IN_A_RUN, "{:?}", run.end());
-        if batch > 0 {
-            let calls = u32::try_from(IN_A_RUN)?;
-            of_bare.push(bare_took / calls);
-            of_governed.push(took / calls);
-        }
+        .insert(tool.to_owned(), RiskLevel::Reversible);
+    // No two calls are the same: the same one again would be answered from what is known.
+    let calls = (0..IN_A_RUN).map(|number| {
+        let text = format!("{batch} {number} {}", "x".repeat(190));
+        asked(tool, json!({ "text": text }))
+    });
+    let finish = json!({"answer": "Done.", "reasoning": "It was echoed.", "confidence": 1});
+    let model = Arc::new(Timed {
+        answers: Mutex::new(calls.chain([asked("finish", finish)]).collect()),
+        asked: Mutex::default(),
+    });
+    let one = std::slice::from_ref(&agent);
+    let crew = Crew::assemble(one, &agent, library, BindingMode::Exact, &|_| {
+        Ok(Arc::clone(&model) as _)
+    })?;
+    let tenant = NonEmptyText::new("local")?;
+    let who = Identity::new(tenant, Principal::new("ann")?);
+    let stored = Stored::new(Arc::clone(store), who);
+    let driver = Driver::new(crew.governed_by(governance), Arc::new(stored));
+    let mut new = NewTask::default();
+    new.task.description = "Echo.".to_owned();
+    new.settings.max_iterations = u32::try_from(IN_A_RUN)? + 1;
+    let run = driver.start(new).await?;
+    let mut outcomes = run.calls().map(CallRecord::outcome);
+    let failed = outcomes.find(|outcome| !matches!(outcome, Some(Ok(_))));
+    if let Some(failed) = failed {
+        bail!("a call failed: {failed:?}");
     }
-    servers.close().await;
-    Ok((median(&mut of_governed), median(&mut of_bare)))
+    anyhow::ensure!(run.calls().count() == IN_A_RUN, "{:?}", run.end());
+    let asked = model.asked.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(asked.windows(2).map(|two| two[1] - two[0]).collect())
+}
+
+/// A model that answers at once and keeps when it was asked.
+struct Timed {
+    answers: Mutex<VecDeque<ModelAnswer>>,
+    asked: Mutex<Vec<Instant>>,
+}
+
+impl ModelClient for Timed {
+    fn answer<'a>(
+        &'a self,
+        _: &'a ModelRequest,
+        _: &'a CancellationToken,
+        _: &'a mut (dyn FnMut(ModelEvent) + Send),
+    ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.push(Instant::now());
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = answers.pop_front().unwrap_or_default();
+        Box::pin(std::future::ready(Ok(answer)))
+    }
 }
 
 fn asked(tool: &str, arguments: Value) -> ModelAnswer {
