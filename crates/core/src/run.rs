@@ -15,10 +15,12 @@ mod mistake;
 mod offer;
 mod outcome;
 mod people;
+mod plan;
 mod repair;
 mod request;
 mod settings;
 mod settling;
+mod single;
 mod stand;
 mod state;
 mod sub_agent;
@@ -30,8 +32,13 @@ pub use offer::{FIND_TOOLS, Offer, found};
 pub use outcome::{FoldError, Next, PermitError, RunEnd, Waiting};
 pub(crate) use people::offered;
 pub use people::{ASK_HUMAN, GateStep, REQUEST_AUTHORIZATION, ToolQuestion};
+pub use plan::{
+    CREATE_EXECUTION_PLAN, GET_EXECUTION_STATUS, PlanState, PlanTaskStatus, ReplanError, TaskEnd,
+    TaskState, UPDATE_TASK_STATUS,
+};
 pub use repair::{NotJson, repair_json};
 pub use settings::{Budget, Settings};
+pub use single::SingleCall;
 pub use stand::{Reply, Stand};
 pub use state::{Entry, Run, TurnState};
 

@@ -5,6 +5,7 @@
 mod calls;
 mod gate;
 mod offering;
+mod plans;
 mod waiting;
 
 use std::collections::{HashMap, HashSet};
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use windlass_core::gate::Rules;
 use windlass_core::model::{ModelErrorKind, ModelRequest};
@@ -100,6 +102,8 @@ pub struct Driver {
     watch: Watch,
     patience: Patience,
     asker: Option<Asker>,
+    /// Held by the one irreversible call that runs, where runs go on beside each other for one plan.
+    alone: Option<Arc<Mutex<()>>>,
 }
 
 impl fmt::Debug for Driver {
@@ -121,6 +125,7 @@ impl Driver {
             watch: watch_nothing(),
             patience: Patience::default(),
             asker: None,
+            alone: None,
         }
     }
 
@@ -306,13 +311,14 @@ impl Drive<'_> {
         }
     }
 
-    /// Stops the runs of sub-agents that still work for this one, which is over: nobody would go on
+    /// Stops the runs of sub-agents and of tasks that still work for this one, which is over: nobody would go on
     /// with them. One that another process has in hand is left to that.
     async fn stop_children(&self) -> Result<(), DriveError> {
         let under_way = self.run.calls();
         let under_way = under_way.filter(|call| call.state() == CallState::Running);
         let children: Vec<RunId> = under_way
             .filter_map(|call| self.run.child_run(call))
+            .chain(self.run.task_runs())
             .collect();
         for child in children {
             let stop = Stop::default();
@@ -352,6 +358,11 @@ impl Drive<'_> {
 
     async fn ask_model(&mut self, request: &ModelRequest) -> Result<(), DriveError> {
         let turn = self.run.current_turn();
+        if let Some(answer) = self.run.own_answer() {
+            let at = self.driver.durable.now();
+            let event = Event::ModelAnswered { turn, answer, at };
+            return self.happen(event, Durability::Relaxed).await;
+        }
         let cancel = self.driver.stop.at_once.child_token();
         crash_point!("model.before");
         let answer = {

@@ -9,6 +9,7 @@ mod failure;
 mod model;
 mod names;
 mod nearest;
+pub mod plan;
 mod read;
 mod records;
 pub mod registry;

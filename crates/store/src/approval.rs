@@ -328,6 +328,7 @@ impl StoredApproval {
             kind: "settled",
             call: Some(call),
             number: Some(self.number),
+            body: None,
             by,
             at,
         };

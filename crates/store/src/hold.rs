@@ -98,6 +98,7 @@ impl Store {
                 kind,
                 call: Some(&call),
                 number: None,
+                body: None,
                 by: Some(&by.principal),
                 at: now,
             };

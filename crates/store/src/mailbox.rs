@@ -3,7 +3,10 @@
 //! a process dies nor acted on twice.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
 use windlass_core::approval::{Approval, Hold, Identity, Principal};
+use windlass_core::run::PlanTaskStatus;
+use windlass_spec::plan::{Plan, PlanTaskId};
 use windlass_spec::{CallId, RunId, Timestamp};
 
 use crate::connection::Readers;
@@ -56,6 +59,33 @@ pub enum Message {
     Release(CallId),
     /// The run is to stop.
     Cancel,
+    /// A task of a plan stands somewhere else now.
+    Mark {
+        /// The plan.
+        plan: CallId,
+        /// The task.
+        task: PlanTaskId,
+        /// Where it stands.
+        status: PlanTaskStatus,
+        /// What came of it.
+        result: Option<serde_json::Value>,
+    },
+    /// A plan is to consist of other tasks, as far as they have not begun.
+    Replan {
+        /// The plan.
+        plan: CallId,
+        /// What it is to consist of.
+        tasks: Box<Plan>,
+    },
+}
+
+/// What is kept of a mail about a plan, beside which plan it is.
+#[derive(Serialize, Deserialize)]
+struct Marked {
+    task: PlanTaskId,
+    status: PlanTaskStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    result: Option<serde_json::Value>,
 }
 
 /// What is stored together with an event, all of it or nothing.
@@ -239,16 +269,7 @@ impl Store {
     pub fn request_cancel(&self, run: &RunId, by: &Identity, now: Timestamp) -> Result<(), Error> {
         let (run, by) = (run.clone(), by.clone());
         self.transact("cancel", move |connection| {
-            let tenant: Option<String> = connection
-                .prepare_cached("SELECT tenant FROM runs WHERE run = ?1")?
-                .query_row([run.as_str()], |row| row.get(0))
-                .optional()?;
-            if tenant.as_deref() != Some(by.tenant.as_str()) {
-                return Err(Error::NoSuchRun(run.clone()));
-            }
-            if standing(connection, &run)?.as_deref() == Some("ended") {
-                return Err(Error::Ended(run.clone()));
-            }
+            check_open(connection, &run, &by)?;
             approval::withdraw(connection, &run, None, now)?;
             hold::withdraw(connection, &run, None, now)?;
             let is_asked: bool = connection
@@ -265,6 +286,68 @@ impl Store {
                 kind: "cancel",
                 call: None,
                 number: None,
+                body: None,
+                by: Some(&by.principal),
+                at: now,
+            };
+            post(connection, &mail)
+        })
+    }
+
+    /// Tells the owner of a run where a task of one of its plans stands, or that it is not to be done.
+    ///
+    /// # Errors
+    /// If there is no such run, also for other tenants, or it has ended.
+    pub fn mark_task(
+        &self,
+        plan: &CallId,
+        (task, status): (&PlanTaskId, PlanTaskStatus),
+        result: Option<serde_json::Value>,
+        by: &Identity,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let task = task.clone();
+        let body = Marked {
+            task,
+            status,
+            result,
+        };
+        let body = self.redactor.json(&body, &["task", "status"])?;
+        self.post_about_plan(plan, "mark", body, by, now)
+    }
+
+    /// Asks the owner of a run to put other tasks in the place of those of a plan that have not begun.
+    ///
+    /// # Errors
+    /// If there is no such run, also for other tenants, or it has ended.
+    pub fn replan(
+        &self,
+        plan: &CallId,
+        tasks: &Plan,
+        by: &Identity,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let body = self.redactor.json(tasks, &["id", "tool", "agent"])?;
+        self.post_about_plan(plan, "replan", body, by, now)
+    }
+
+    fn post_about_plan(
+        &self,
+        plan: &CallId,
+        kind: &'static str,
+        body: String,
+        by: &Identity,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let (plan, by) = (plan.clone(), by.clone());
+        self.transact(kind, move |connection| {
+            check_open(connection, &plan.run, &by)?;
+            let mail = NewMail {
+                run: &plan.run,
+                kind,
+                call: Some(&plan),
+                number: None,
+                body: Some(&body),
                 by: Some(&by.principal),
                 at: now,
             };
@@ -273,12 +356,28 @@ impl Store {
     }
 }
 
+/// Whether there is such a run for somebody, and it is not over.
+fn check_open(connection: &Connection, run: &RunId, by: &Identity) -> Result<(), Error> {
+    let tenant: Option<String> = connection
+        .prepare_cached("SELECT tenant FROM runs WHERE run = ?1")?
+        .query_row([run.as_str()], |row| row.get(0))
+        .optional()?;
+    if tenant.as_deref() != Some(by.tenant.as_str()) {
+        return Err(Error::NoSuchRun(run.clone()));
+    }
+    if standing(connection, run)?.as_deref() == Some("ended") {
+        return Err(Error::Ended(run.clone()));
+    }
+    Ok(())
+}
+
 /// A mail to be sent.
 pub(crate) struct NewMail<'a> {
     pub(crate) run: &'a RunId,
     pub(crate) kind: &'static str,
     pub(crate) call: Option<&'a CallId>,
     pub(crate) number: Option<i64>,
+    pub(crate) body: Option<&'a str>,
     pub(crate) by: Option<&'a Principal>,
     pub(crate) at: Timestamp,
 }
@@ -286,14 +385,15 @@ pub(crate) struct NewMail<'a> {
 /// Leaves a mail for the owner of a run.
 pub(crate) fn post(connection: &Connection, mail: &NewMail<'_>) -> Result<(), Error> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO mailbox (run, tenant, principal, kind, call, number, sent_by, sent_at)
-         SELECT run, tenant, principal, ?2, ?3, ?4, ?5, ?6 FROM runs WHERE run = ?1",
+        "INSERT INTO mailbox (run, tenant, principal, kind, call, number, body, sent_by, sent_at)
+         SELECT run, tenant, principal, ?2, ?3, ?4, ?5, ?6, ?7 FROM runs WHERE run = ?1",
     )?;
     let sent = insert.execute(params![
         mail.run.as_str(),
         mail.kind,
         mail.call.map(ToString::to_string),
         mail.number,
+        mail.body,
         mail.by.map(Principal::as_str),
         mail.at.as_microseconds()
     ])?;
@@ -333,7 +433,7 @@ fn take(
 fn mail(readers: &Readers, run: &RunId) -> Result<Vec<Mail>, Error> {
     readers.read(|connection| {
         let mut select = connection.prepare_cached(
-            "SELECT id, kind, call, number, sent_by, sent_at FROM mailbox
+            "SELECT id, kind, call, number, body, sent_by, sent_at FROM mailbox
              WHERE run = ?1 AND taken_at IS NULL ORDER BY id",
         )?;
         let mut rows = select.query([run.as_str()])?;
@@ -355,6 +455,8 @@ fn received(connection: &Connection, row: &Row<'_>) -> Result<Mail, Error> {
     let by = by.map(Principal::new).transpose();
     let call = call.map(|text| text.parse()).transpose();
     let call: Option<CallId> = call.map_err(|error| Error::unreadable(place(), error))?;
+    let body: Option<String> = row.get("body")?;
+    let body = body.unwrap_or_default();
     let message = match (kind.as_str(), call, number) {
         // A settled question never changes, so it says what it said when the mail was sent.
         ("settled", Some(call), Some(number)) => {
@@ -363,6 +465,21 @@ fn received(connection: &Connection, row: &Row<'_>) -> Result<Mail, Error> {
         ("undo", Some(call), None) => Message::Undo(call),
         ("release", Some(call), None) => Message::Release(call),
         ("cancel", None, None) => Message::Cancel,
+        ("mark", Some(plan), None) => {
+            let marked: Marked =
+                serde_json::from_str(&body).map_err(|error| Error::unreadable(place(), error))?;
+            Message::Mark {
+                plan,
+                task: marked.task,
+                status: marked.status,
+                result: marked.result,
+            }
+        }
+        ("replan", Some(plan), None) => {
+            let tasks =
+                serde_json::from_str(&body).map_err(|error| Error::unreadable(place(), error))?;
+            Message::Replan { plan, tasks }
+        }
         _ => return Err(Error::unreadable(place(), format!("it is no `{kind}`"))),
     };
     Ok(Mail {

@@ -86,6 +86,45 @@ impl Run {
                 self.advance(call, change, *at)?;
                 self.usage += *usage;
             }
+            Event::Planned { call, plan, at } => self.take_plan(call, plan, *at)?,
+            Event::Replanned { plan, tasks, .. } => {
+                let known = self.plan_mut(plan)?;
+                let replanned = known.replanned((**tasks).clone());
+                *known = replanned.map_err(|error| FoldError::Replan(plan.clone(), error))?;
+            }
+            Event::TaskStarted {
+                plan,
+                task,
+                attempt,
+                at,
+            } => {
+                if self.end.is_some() {
+                    return Err(FoldError::Ended);
+                }
+                self.plan_mut(plan)?.start(task, *attempt, *at)?;
+            }
+            Event::TaskEnded {
+                plan,
+                task,
+                attempt,
+                end,
+                usage,
+                at,
+            } => {
+                self.plan_mut(plan)?.end(task, *attempt, end, *at)?;
+                self.usage += *usage;
+            }
+            Event::TaskMarked {
+                plan,
+                task,
+                status,
+                result,
+                at,
+                ..
+            } => {
+                let plan = self.plan_mut(plan)?;
+                plan.mark(task, *status, result.as_ref(), *at)?;
+            }
             Event::Cancelled { .. } => {
                 if self.end.is_some() {
                     return Err(FoldError::Ended);

@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use windlass_spec::plan::{Plan, PlanTaskId};
 use windlass_spec::registry::Permission;
 use windlass_spec::{Agent, CallId, Failure, RawUserIntent, RunId, Timestamp, ToolName, Turn};
 
+use super::plan::{PlanTaskStatus, TaskEnd};
 use super::settings::Settings;
+use super::single::SingleCall;
 use crate::approval::{Approval, Principal, Request};
 use crate::gate::Decision;
 use crate::model::{ChatMessage, ModelAnswer, ModelErrorKind, Usage};
@@ -33,6 +36,12 @@ pub struct Task {
     /// What else whoever set the task said about it, such as where it was asked.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+    /// The one call that is all there is to do. No model is asked then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Box<SingleCall>>,
+    /// Whether strangers wrote part of what it goes on from: whoever set it had read from outside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tainted: bool,
 }
 
 /// Something that happened to a run.
@@ -178,6 +187,71 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
+    /// A call made a plan, which is named after it.
+    Planned {
+        /// The call.
+        call: CallId,
+        /// The plan.
+        plan: Box<Plan>,
+        /// When.
+        at: Timestamp,
+    },
+    /// Somebody put other tasks in the place of those of a plan that have not begun.
+    Replanned {
+        /// Which plan.
+        plan: CallId,
+        /// What it consists of now.
+        tasks: Box<Plan>,
+        /// Who.
+        by: Principal,
+        /// When the run learned of it.
+        at: Timestamp,
+    },
+    /// A task of a plan is about to begin, in a run of its own.
+    TaskStarted {
+        /// Of which plan.
+        plan: CallId,
+        /// Which.
+        task: PlanTaskId,
+        /// For which time, from 1.
+        attempt: u32,
+        /// When.
+        at: Timestamp,
+    },
+    /// An attempt at a task ended.
+    TaskEnded {
+        /// Of which plan.
+        plan: CallId,
+        /// Which.
+        task: PlanTaskId,
+        /// Which attempt.
+        attempt: u32,
+        /// How.
+        end: TaskEnd,
+        /// What models cost in it.
+        #[serde(default, skip_serializing_if = "Usage::is_zero")]
+        usage: Usage,
+        /// When.
+        at: Timestamp,
+    },
+    /// Whoever made a plan, or a person, said where a task stands that is done by hand, or that one is
+    /// not to be done.
+    TaskMarked {
+        /// Of which plan.
+        plan: CallId,
+        /// Which.
+        task: PlanTaskId,
+        /// Where it stands.
+        status: PlanTaskStatus,
+        /// What came of it, if something did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Value>,
+        /// Who, if it was not the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+        /// When.
+        at: Timestamp,
+    },
     /// Somebody stopped the run.
     Cancelled {
         /// Who, if it was done from outside.
@@ -216,6 +290,11 @@ impl Event {
             | Self::Resumed { at }
             | Self::CallStarted { at, .. }
             | Self::CallEnded { at, .. }
+            | Self::Planned { at, .. }
+            | Self::Replanned { at, .. }
+            | Self::TaskStarted { at, .. }
+            | Self::TaskEnded { at, .. }
+            | Self::TaskMarked { at, .. }
             | Self::Cancelled { at, .. }
             | Self::TimePassed { at } => *at,
         }

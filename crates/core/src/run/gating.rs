@@ -248,7 +248,7 @@ impl Run {
             calls_allowed: session.calls,
             max_calls: self.settings.max_calls,
             session,
-            is_tainted: self.read_from_outside(record).next().is_some(),
+            is_tainted: self.is_tainted_at(record),
             marked: &marked,
         };
         take(&context)
@@ -285,6 +285,25 @@ impl Run {
         session
     }
 
+    /// Whether something was read from outside before a call was asked for, by this run or by whoever
+    /// set its task.
+    fn is_tainted_at(&self, record: &CallRecord) -> bool {
+        self.task.tainted || self.read_from_outside(record).next().is_some()
+    }
+
+    /// Whether something was read from outside before a call of this run was asked for; also if there is
+    /// no such call.
+    pub(super) fn is_tainted_for(&self, call: &CallId) -> bool {
+        self.call(call)
+            .map_or(true, |(record, _)| self.is_tainted_at(record))
+    }
+
+    /// Whether anything was read from outside, by this run or by whoever set its task.
+    #[must_use]
+    pub fn is_tainted(&self) -> bool {
+        self.task.tainted || self.calls().any(|call| self.from_outside(call).is_some())
+    }
+
     /// What was read from outside before a call was asked for. What comes back in the same turn
     /// cannot have led to it. What a tool tells of its own failure is read like a result.
     fn read_from_outside<'r>(
@@ -294,15 +313,20 @@ impl Run {
         let turn = record.id().turn;
         self.calls()
             .filter(move |earlier| earlier.id().turn < turn)
-            .filter(|earlier| {
-                let tool = self.specification_of(earlier);
-                tool.is_some_and(|tool| tool.attributes().open_world == Some(true))
-            })
-            .filter_map(|earlier| match earlier.outcome()? {
-                Ok(result) => Some(Cow::Borrowed(result)),
-                Err(failure) => (failure.category == ErrorCategory::ToolFailure)
-                    .then(|| Cow::Owned(Value::String(failure.model_message.clone()))),
-            })
+            .filter_map(|earlier| self.from_outside(earlier))
+    }
+
+    /// What a call brought in from outside, if it did.
+    fn from_outside<'r>(&'r self, call: &'r CallRecord) -> Option<Cow<'r, Value>> {
+        let tool = self.specification_of(call)?;
+        if tool.attributes().open_world != Some(true) && !self.brought_in(call.id()) {
+            return None;
+        }
+        match call.outcome()? {
+            Ok(result) => Some(Cow::Borrowed(result)),
+            Err(failure) => (failure.category == ErrorCategory::ToolFailure)
+                .then(|| Cow::Owned(Value::String(failure.model_message.clone()))),
+        }
     }
 
     /// The arguments of a call that occur in what was read from outside, and not in what people said.

@@ -1,8 +1,10 @@
 //! What a run comes to: what is next, how it ends, and why an event or a permit is refused.
 
 use serde::{Deserialize, Serialize};
+use windlass_spec::plan::PlanTaskId;
 use windlass_spec::{CallChangeError, CallId, CallState, ErrorCategory, Timestamp, Turn};
 
+use super::plan::ReplanError;
 use super::settings::Budget;
 use crate::model::ModelRequest;
 
@@ -129,6 +131,15 @@ pub enum FoldError {
     /// The call cannot change like that.
     #[error("the call {0}: {1}")]
     Call(CallId, CallChangeError),
+    /// There is no such plan, or there is one already.
+    #[error("the call {0} makes no plan")]
+    NoPlan(CallId),
+    /// There is no such task, or it does not stand like that.
+    #[error("the plan {0} has no task `{1}` of which that can be")]
+    NotOfPlan(CallId, PlanTaskId),
+    /// The plan cannot be changed like that.
+    #[error("the plan {0}: {1}")]
+    Replan(CallId, ReplanError),
 }
 
 /// Why there is no permit for a call.

@@ -13,6 +13,7 @@ use windlass_spec::{
 
 use super::offer::find_tools;
 use super::outcome::FoldError;
+use super::plan::{TASK_OF_PLAN, plan_tools};
 use super::stand::Step;
 use super::state::{Entry, Run};
 use super::sub_agent;
@@ -127,6 +128,7 @@ pub(crate) fn offered(agent: &Agent, agents: &[Agent]) -> Vec<Arc<ToolSpecificat
     for other in sub_agent::specifications(agent, agents)
         .iter()
         .chain(PEOPLE.iter())
+        .chain(plan_tools())
         .chain(find_tools())
     {
         if offered.iter().all(|tool| tool.name() != other.name()) {
@@ -392,8 +394,15 @@ fn parents(run: &RunId) -> Vec<CallId> {
     let mut id = run.as_str().to_owned();
     while let Some((rest, index)) = id.rsplit_once('.')
         && let Some((parent, turn)) = rest.rsplit_once('.')
-        && let Ok(call) = format!("{parent}:{turn}:{index}").parse()
     {
+        // A task of a plan works for the call that made the plan.
+        if turn.starts_with(TASK_OF_PLAN) {
+            id = parent.to_owned();
+            continue;
+        }
+        let Ok(call) = format!("{parent}:{turn}:{index}").parse() else {
+            break;
+        };
         parents.push(call);
         id = parent.to_owned();
     }

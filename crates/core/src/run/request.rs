@@ -38,6 +38,10 @@ impl Run {
             .people()
             .filter(|people| self.is_for_people(people.name().as_str()));
         tools.extend(people.filter(is_available).cloned());
+        let planning = self
+            .planning()
+            .filter(|tool| self.is_planning(tool.name().as_str()));
+        tools.extend(planning.filter(is_available).cloned());
         tools
     }
 

@@ -31,6 +31,9 @@ pub struct Settings {
     /// could have no such tool.
     #[serde(default = "no")]
     pub ask_people: bool,
+    /// Whether the model may make plans, as if that were a tool.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub plans: bool,
 }
 
 const fn no() -> bool {
@@ -51,6 +54,7 @@ impl Default for Settings {
             context_tokens: 32_000,
             max_observation: 16_000,
             ask_people: true,
+            plans: false,
         }
     }
 }

@@ -13,6 +13,7 @@ use super::event::{Event, Task};
 use super::mistake::{Mistake, MistakeKind};
 use super::offer::Offer;
 use super::outcome::{FoldError, Next, RunEnd};
+use super::plan::PlanState;
 use super::settings::Settings;
 use super::settling::Grant;
 use super::stand::Stand;
@@ -50,6 +51,8 @@ pub struct Run {
     pub(super) has_deferred: bool,
     /// Leave that people gave for calls that are yet to be made.
     pub(super) grants: Vec<Grant>,
+    /// The plans that were made, in order.
+    pub(super) plans: Vec<PlanState>,
     pub(super) answer: Option<Answer>,
     pub(super) end: Option<RunEnd>,
     /// Calls whose permit was handed out in this process. Not part of the fold: a process that
@@ -157,6 +160,7 @@ impl Run {
             waited: 0,
             has_deferred: false,
             grants: Vec::new(),
+            plans: Vec::new(),
             answer: None,
             end: None,
             permitted: HashSet::new(),
@@ -285,6 +289,7 @@ impl Run {
             .sub_agents
             .iter()
             .chain(self.people())
+            .chain(self.planning())
             .chain(self.finding());
         self.agent
             .tool(name)

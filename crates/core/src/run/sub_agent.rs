@@ -86,6 +86,7 @@ impl Run {
             holds: Some(holds),
             task: Task {
                 description: arguments[TASK].as_str()?.to_owned(),
+                tainted: self.is_tainted_for(call),
                 ..Task::default()
             },
             settings: self.rest_of_settings(at),
@@ -94,7 +95,7 @@ impl Run {
     }
 
     /// The run's limits less what it has used up.
-    fn rest_of_settings(&self, at: Timestamp) -> Settings {
+    pub(super) fn rest_of_settings(&self, at: Timestamp) -> Settings {
         let used = self.usage.input_tokens + self.usage.output_tokens;
         let money = self.usage.microdollars.unwrap_or(0);
         Settings {

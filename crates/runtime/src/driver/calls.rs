@@ -1,4 +1,4 @@
-//! Brings calls to their end: by a tool, or by the run of a sub-agent.
+//! Brings calls to their end: by a tool, by the run of a sub-agent, or by the tasks of a plan.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,20 +10,22 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_core::gate::Permit;
 use windlass_core::model::Usage;
-use windlass_core::run::{CallEnd, Event, Ran, Reply, Run, RunEnd, ToolQuestion};
+use windlass_core::run::{CallEnd, Event, Ran, Reply, Run, RunEnd, TaskEnd, ToolQuestion};
+use windlass_spec::plan::PlanTaskId;
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel};
 use windlass_store::{Durability, crash_point, says_of_tool, told_end};
 use windlass_tools::{BoundTool, DispatchOptions, Dispatched, OnProgress, dispatch};
 
+use super::plans::Plans;
 use super::waiting::{Goes, LOOK};
 use super::{Drive, DriveError, Driver, Stop};
 use crate::limiter::Admitted;
 use crate::progress::Progress;
 
 /// What came of running a call.
-type Outcome = Result<Came, DriveError>;
+pub(super) type Outcome = Result<Came, DriveError>;
 
-enum Came {
+pub(super) enum Came {
     Ended(Box<Ended>),
     /// The tool asks a person.
     Asks(Box<ToolQuestion>),
@@ -32,9 +34,18 @@ enum Came {
     Stands {
         for_person: bool,
     },
+    /// A task of a plan ended, and what models cost in it.
+    Task(Box<TaskEnd>, Usage),
 }
 
-type Running<'d> = FuturesUnordered<BoxFuture<'d, (CallId, Outcome)>>;
+/// What is under way.
+pub(super) enum Of {
+    Call(CallId),
+    /// A task of a plan, and which attempt it is.
+    Task(CallId, PlanTaskId, u32),
+}
+
+pub(super) type Running<'d> = FuturesUnordered<BoxFuture<'d, (Of, Outcome)>>;
 
 /// How a call ended and what models cost in it.
 pub(super) struct Ended {
@@ -55,6 +66,7 @@ impl<'d> Drive<'d> {
     pub(super) async fn run_calls(&mut self, calls: &[CallId]) -> Result<Goes, DriveError> {
         let cancel = self.driver.stop.at_once.child_token();
         let mut running = Running::new();
+        let mut plans = Plans::default();
         for call in calls {
             let goes_on = self.parked.remove(call);
             let admitted = match goes_on {
@@ -67,22 +79,42 @@ impl<'d> Drive<'d> {
             // What was filled in is for the process that keeps the call open, and for no other.
             let reply = self.run.take_reply(call).filter(|_| goes_on);
             let permit = self.run.permit(call)?;
+            if self.run.is_planning(permit.tool().as_str()) {
+                self.begin_planning(call, permit, &mut plans).await?;
+                continue;
+            }
             let work = self.running(call.clone(), permit, &cancel, reply);
             running.push(Box::pin(async move {
-                let came = work.await;
+                let (call, came) = work.await;
                 drop(admitted);
-                came
+                (Of::Call(call), came)
             }));
         }
         if self.run.end().is_some() {
             cancel.cancel();
         }
         let mut stands = None;
-        while !running.is_empty() {
+        loop {
+            let left = self
+                .go_on_with_plans(&mut plans, &mut running, &cancel)
+                .await?;
+            if running.is_empty() {
+                if let Some(for_person) = left {
+                    *stands.get_or_insert(false) |= for_person;
+                }
+                break;
+            }
             let now = self.driver.durable.now();
             let left = self.run.time_left(now).unwrap_or(Duration::MAX);
             match tokio::time::timeout(left.min(LOOK), running.next()).await {
-                Ok(Some((call, came))) => match came? {
+                Ok(Some((Of::Task(plan, task, attempt), came))) => {
+                    self.take_task((plan, task, attempt), came?, &mut plans)
+                        .await?;
+                    if self.stop_if_told().await? {
+                        cancel.cancel();
+                    }
+                }
+                Ok(Some((Of::Call(call), came))) => match came? {
                     Came::Ended(ended) => {
                         self.end_call(&call, *ended).await?;
                         // Who stopped the work of a sub-agent may want all of it stopped.
@@ -94,6 +126,7 @@ impl<'d> Drive<'d> {
                     Came::Stands { for_person } => {
                         *stands.get_or_insert(false) |= for_person;
                     }
+                    Came::Task(..) => {}
                 },
                 Ok(None) => break,
                 Err(_) if left > LOOK => {
@@ -101,6 +134,7 @@ impl<'d> Drive<'d> {
                         cancel.cancel();
                         self.take_mail().await?;
                     }
+                    self.take_plan_mail().await?;
                 }
                 Err(_) => {
                     cancel.cancel();
@@ -146,8 +180,15 @@ impl<'d> Drive<'d> {
         let timeout = self.rules.timeout(permit.tool().as_str());
         let progress = self.tool_progress(&call);
         let risk = self.run.risk(&call);
+        let alone = self.driver.alone.clone();
         match self.bound(&permit) {
             Ok(tool) => Box::pin(async move {
+                // Of what cannot be undone, one runs at a time, also in runs beside each other.
+                let alone = alone.filter(|_| risk == RiskLevel::Irreversible);
+                let _alone = match &alone {
+                    Some(alone) => Some(alone.lock().await),
+                    None => None,
+                };
                 let options = DispatchOptions {
                     cancel,
                     timeout,
@@ -240,14 +281,7 @@ async fn work_as_child(driver: Driver, first: Option<Event>) -> Outcome {
         );
         return Ok(Came::Ended(Box::new(CallEnd::Error(failure).into())));
     };
-    let taken = match &first {
-        Event::Started { run, .. } => driver.durable.take_over(run).await?,
-        _ => None,
-    };
-    let run = match taken {
-        Some(taken) => driver.go_on(taken).await?,
-        None => driver.begin(None, first).await?,
-    };
+    let run = drive_child(driver, first).await?;
     Ok(match run.end() {
         Some(end) => Came::Ended(Box::new(Ended {
             end: end_of_child(&run, end),
@@ -259,8 +293,20 @@ async fn work_as_child(driver: Driver, first: Option<Event>) -> Outcome {
     })
 }
 
+/// Drives a run that works for another: the one an earlier process began, else a new one.
+pub(super) async fn drive_child(driver: Driver, first: Event) -> Result<Run, DriveError> {
+    let taken = match &first {
+        Event::Started { run, .. } => driver.durable.take_over(run).await?,
+        _ => None,
+    };
+    match taken {
+        Some(taken) => driver.go_on(taken).await,
+        None => driver.begin(None, first).await,
+    }
+}
+
 /// How a call ends whose work was a run of its own.
-fn end_of_child(run: &Run, end: &RunEnd) -> CallEnd {
+pub(super) fn end_of_child(run: &Run, end: &RunEnd) -> CallEnd {
     let response = run.response();
     let failed = |category, why: &str| {
         let message = format!("{why}; what it has: {}", response.answer);

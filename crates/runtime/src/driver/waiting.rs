@@ -130,7 +130,7 @@ impl Drive<'_> {
         Ok(took)
     }
 
-    async fn take(&mut self, mail: Mail) -> Result<(), DriveError> {
+    pub(super) async fn take(&mut self, mail: Mail) -> Result<(), DriveError> {
         let at = self.driver.durable.now();
         let id = mail.id;
         let event = self.journal.redacted(mail_event(mail, at))?;
@@ -184,7 +184,29 @@ pub fn mail_event(mail: Mail, at: Timestamp) -> Event {
         (Message::Undo(call), Some(by)) => Event::Undone { call, by, at },
         (Message::Release(call), Some(by)) => Event::Released { call, by, at },
         (Message::Cancel, by) => Event::Cancelled { by, at },
-        (Message::Undo(_) | Message::Release(_), None) => Event::TimePassed { at },
+        (
+            Message::Mark {
+                plan,
+                task,
+                status,
+                result,
+            },
+            by @ Some(_),
+        ) => Event::TaskMarked {
+            plan,
+            task,
+            status,
+            result,
+            by,
+            at,
+        },
+        (Message::Replan { plan, tasks }, Some(by)) => Event::Replanned {
+            plan,
+            tasks,
+            by,
+            at,
+        },
+        (_, None) => Event::TimePassed { at },
     }
 }
 

@@ -1,0 +1,383 @@
+//! Carries out the plans of a run: begins what can begin, each task in a run of its own, and ends the calls
+//! that wait for a plan when nothing of it can go on by itself.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use windlass_core::gate::Permit;
+use windlass_core::model::Usage;
+use windlass_core::run::{
+    CREATE_EXECUTION_PLAN, CallEnd, Event, GET_EXECUTION_STATUS, PlanTaskStatus, Run, RunEnd,
+    TaskEnd, UPDATE_TASK_STATUS,
+};
+use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan};
+use windlass_spec::{CallId, Effect, ErrorCategory, Failure};
+use windlass_store::{Durability, Message};
+
+use super::calls::{Came, Of, Outcome, Running, drive_child, end_of_child};
+use super::{Drive, DriveError, Driver, Stop};
+
+/// The plans that calls of a turn carry out.
+#[derive(Default)]
+pub(super) struct Plans {
+    /// By plan, the calls that end when nothing of it can go on by itself.
+    calls: BTreeMap<CallId, Vec<CallId>>,
+    /// Tasks whose runs are driven here.
+    in_hand: HashSet<(CallId, PlanTaskId)>,
+    /// Tasks whose runs were left, and whether that was because a person has to decide.
+    left: HashMap<(CallId, PlanTaskId), bool>,
+    /// Held by the one irreversible call that runs.
+    alone: Arc<Mutex<()>>,
+}
+
+impl<'d> Drive<'d> {
+    /// Does what a call about plans asks for at once. The rest is done by [`Drive::go_on_with_plans`].
+    pub(super) async fn begin_planning(
+        &mut self,
+        call: &CallId,
+        permit: Permit,
+        plans: &mut Plans,
+    ) -> Result<(), DriveError> {
+        let tool = permit.tool().as_str().to_owned();
+        let Value::Object(arguments) = permit.into_arguments() else {
+            return self.refuse(call, "the arguments are no object").await;
+        };
+        match tool.as_str() {
+            CREATE_EXECUTION_PLAN => self.make_plan(call, arguments, plans).await,
+            UPDATE_TASK_STATUS => self.mark_task(call, &arguments, plans).await,
+            GET_EXECUTION_STATUS => {
+                let name = arguments.get("plan_id").and_then(Value::as_str);
+                match self.run.plan_named(name).map(|plan| plan.told()) {
+                    Some(told) => self.end_call(call, CallEnd::Success(told).into()).await,
+                    None => self.refuse(call, &no_plan(name)).await,
+                }
+            }
+            _ => self.refuse(call, "there is no such tool").await,
+        }
+    }
+
+    async fn make_plan(
+        &mut self,
+        call: &CallId,
+        arguments: Map<String, Value>,
+        plans: &mut Plans,
+    ) -> Result<(), DriveError> {
+        // An earlier process may have made it.
+        if self.run.plan(call).is_none() {
+            let raw = serde_json::from_value::<RawPlan>(Value::Object(arguments));
+            let plan = match raw.map(Plan::try_from) {
+                Ok(Ok(plan)) => plan,
+                Ok(Err(errors)) => return self.refuse(call, &wrong(&errors)).await,
+                Err(error) => return self.refuse(call, &error.to_string()).await,
+            };
+            let errors = self.run.check_plan(&plan);
+            if !errors.is_empty() {
+                return self.refuse(call, &wrong(&PlanErrors(errors))).await;
+            }
+            let event = Event::Planned {
+                call: call.clone(),
+                plan: Box::new(plan),
+                at: self.driver.durable.now(),
+            };
+            // Lost in a crash, the same plan is made again by the same call, and finds its runs.
+            self.happen(event, Durability::Relaxed).await?;
+        }
+        plans.wait(call, call);
+        Ok(())
+    }
+
+    async fn mark_task(
+        &mut self,
+        call: &CallId,
+        arguments: &Map<String, Value>,
+        plans: &mut Plans,
+    ) -> Result<(), DriveError> {
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+        let Some(plan) = self.run.plan_named(text("plan_id")) else {
+            return self.refuse(call, &no_plan(text("plan_id"))).await;
+        };
+        let id = plan.id().clone();
+        let task = text("task_id").unwrap_or_default();
+        let Some(status) = text("status").and_then(PlanTaskStatus::from_word) else {
+            return self.refuse(call, "`status` is no status of a task").await;
+        };
+        // The process may have died after it was marked.
+        let is_marked = plan.task(task).is_some_and(|(_, state)| {
+            state.status == status && state.result.as_ref() == arguments.get("result")
+        });
+        if !is_marked {
+            if let Err(why) = plan.may_mark(task, status) {
+                return self.refuse(call, &why).await;
+            }
+            let Ok(task) = PlanTaskId::new(task) else {
+                return self.refuse(call, "`task_id` is no name of a task").await;
+            };
+            let event = Event::TaskMarked {
+                plan: id.clone(),
+                task,
+                status,
+                result: arguments.get("result").cloned(),
+                by: None,
+                at: self.driver.durable.now(),
+            };
+            self.happen(event, Durability::Relaxed).await?;
+        }
+        plans.wait(&id, call);
+        Ok(())
+    }
+
+    async fn refuse(&mut self, call: &CallId, why: &str) -> Result<(), DriveError> {
+        let failure = Failure::new(ErrorCategory::InvalidArguments, Effect::None, why);
+        self.end_call(call, CallEnd::Error(failure).into()).await
+    }
+
+    /// Begins what can begin, and ends the calls that wait for a plan of which nothing can go on by
+    /// itself. Whether there are calls left that stay under way because the run is to be left, and
+    /// whether that is because of a person.
+    pub(super) async fn go_on_with_plans(
+        &mut self,
+        plans: &mut Plans,
+        running: &mut Running<'d>,
+        cancel: &CancellationToken,
+    ) -> Result<Option<bool>, DriveError> {
+        let mut stands: Option<bool> = None;
+        for plan in plans.calls.keys().cloned().collect::<Vec<_>>() {
+            let is_stopping = self.driver.stop.after_step.is_cancelled();
+            let is_over = self.run.end().is_some() || cancel.is_cancelled();
+            if !is_stopping && !is_over {
+                self.begin_tasks(&plan, plans, running, cancel).await?;
+            }
+            if plans.in_hand.iter().any(|(of, _)| *of == plan) {
+                continue;
+            }
+            let left = plans.left.iter().filter(|((of, _), _)| *of == plan);
+            let left: Vec<bool> = left.map(|(_, &for_person)| for_person).collect();
+            let Some(state) = self.run.plan(&plan) else {
+                continue;
+            };
+            let stays = if is_over {
+                None
+            } else if !left.is_empty() {
+                Some(left.contains(&true))
+            } else if is_stopping && !state.is_over() {
+                Some(false)
+            } else {
+                // Without a model there is only a person to do what is done by hand.
+                let waits = state.by_hand().next().is_some() && self.run.task().call.is_some();
+                waits.then_some(true)
+            };
+            if let Some(for_person) = stays {
+                *stands.get_or_insert(false) |= for_person;
+                continue;
+            }
+            let told = state.told();
+            for call in plans.calls.remove(&plan).unwrap_or_default() {
+                let end = match is_over {
+                    false => CallEnd::Success(told.clone()),
+                    true => CallEnd::Cancelled(Failure::new(
+                        ErrorCategory::Cancelled,
+                        Effect::Unknown,
+                        "the plan was stopped",
+                    )),
+                };
+                self.end_call(&call, end.into()).await?;
+            }
+        }
+        Ok(stands)
+    }
+
+    async fn begin_tasks(
+        &mut self,
+        id: &CallId,
+        plans: &mut Plans,
+        running: &mut Running<'d>,
+        cancel: &CancellationToken,
+    ) -> Result<(), DriveError> {
+        // What an earlier process began.
+        let under_way = self.run.plan(id).into_iter();
+        let under_way = under_way.flat_map(|plan| plan.under_way());
+        let under_way = under_way.map(|(task, attempt)| (task.clone(), attempt));
+        for (task, attempt) in under_way.collect::<Vec<_>>() {
+            let key = (id.clone(), task.clone());
+            if !plans.in_hand.contains(&key) && !plans.left.contains_key(&key) {
+                self.begin_task(id, &task, attempt, plans, running, cancel)
+                    .await?;
+            }
+        }
+        // One that cannot begin may let others begin, or take their place.
+        while let Some(plan) = self.run.plan(id)
+            && let Some(task) = plan.can_begin().first()
+        {
+            let task = task.id.clone();
+            let attempts = plan
+                .task(task.as_str())
+                .map_or(0, |(_, state)| state.attempts);
+            let event = Event::TaskStarted {
+                plan: id.clone(),
+                task: task.clone(),
+                attempt: attempts + 1,
+                at: self.driver.durable.now(),
+            };
+            // Lost in a crash, it is started again and finds its run.
+            self.happen(event, Durability::Relaxed).await?;
+            self.begin_task(id, &task, attempts + 1, plans, running, cancel)
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn begin_task(
+        &mut self,
+        id: &CallId,
+        task: &PlanTaskId,
+        attempt: u32,
+        plans: &mut Plans,
+        running: &mut Running<'d>,
+        cancel: &CancellationToken,
+    ) -> Result<(), DriveError> {
+        let holds = self.run.held(self.journal.who(), &self.rules);
+        let now = self.driver.durable.now();
+        let Some(plan) = self.run.plan(id) else {
+            return Ok(());
+        };
+        let Some((declared, _)) = plan.task(task.as_str()) else {
+            return Ok(());
+        };
+        let first = match self.run.task_run(plan, declared, attempt, holds, now) {
+            Ok(first) => first,
+            Err(failure) => {
+                let end = TaskEnd::error(failure);
+                return self
+                    .end_task(id, task, attempt, end, Usage::default())
+                    .await;
+            }
+        };
+        let stop = Stop {
+            after_step: self.driver.stop.after_step.clone(),
+            at_once: cancel.clone(),
+        };
+        let mut driver = self.driver.clone().stopped_by(stop);
+        driver.alone = Some(Arc::clone(&plans.alone));
+        plans.in_hand.insert((id.clone(), task.clone()));
+        let of = Of::Task(id.clone(), task.clone(), attempt);
+        running.push(work_on(of, driver, first));
+        Ok(())
+    }
+
+    /// Takes what came of a task that was driven here.
+    pub(super) async fn take_task(
+        &mut self,
+        (plan, task, attempt): (CallId, PlanTaskId, u32),
+        came: Came,
+        plans: &mut Plans,
+    ) -> Result<(), DriveError> {
+        plans.in_hand.remove(&(plan.clone(), task.clone()));
+        match came {
+            Came::Task(end, usage) => {
+                self.end_task(&plan, &task, attempt, *end, usage).await?;
+            }
+            Came::Stands { for_person } => {
+                plans.left.insert((plan, task), for_person);
+            }
+            Came::Ended(_) | Came::Asks(_) => {}
+        }
+        Ok(())
+    }
+
+    async fn end_task(
+        &mut self,
+        plan: &CallId,
+        task: &PlanTaskId,
+        attempt: u32,
+        end: TaskEnd,
+        usage: Usage,
+    ) -> Result<(), DriveError> {
+        let event = Event::TaskEnded {
+            plan: plan.clone(),
+            task: task.clone(),
+            attempt,
+            end,
+            usage,
+            at: self.driver.durable.now(),
+        };
+        self.happen(event, Durability::Relaxed).await
+    }
+
+    /// Takes what others want of the plans of this run.
+    pub(super) async fn take_plan_mail(&mut self) -> Result<(), DriveError> {
+        if self.run.plans().is_empty() {
+            return Ok(());
+        }
+        for mail in self.journal.mail().await? {
+            if matches!(mail.message, Message::Mark { .. } | Message::Replan { .. }) {
+                self.take(mail).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Plans {
+    fn wait(&mut self, plan: &CallId, call: &CallId) {
+        self.calls
+            .entry(plan.clone())
+            .or_default()
+            .push(call.clone());
+    }
+}
+
+/// Drives the run of a task.
+fn work_on(of: Of, driver: Driver, first: Event) -> BoxFuture<'static, (Of, Outcome)> {
+    Box::pin(async move {
+        let came = drive_child(driver, first).await;
+        (of, came.map(|run| came_of_task(&run)))
+    })
+}
+
+/// How a task ends whose work was a run of its own.
+fn came_of_task(run: &Run) -> Came {
+    let Some(end) = run.end() else {
+        return Came::Stands {
+            for_person: run.standing().is_some(),
+        };
+    };
+    let tainted = run.is_tainted();
+    let end = match (end, run.task().call.is_some()) {
+        // What came of the one call, as it is.
+        (RunEnd::Completed, true) => match run.single_outcome() {
+            Some(Ok(result)) => TaskEnd::Success {
+                result: result.clone(),
+                tainted,
+            },
+            Some(Err(failure)) => TaskEnd::error(failure),
+            None => TaskEnd::error(Failure::new(
+                ErrorCategory::Internal,
+                Effect::None,
+                "the call was not made",
+            )),
+        },
+        _ => match end_of_child(run, end) {
+            CallEnd::Success(result) => TaskEnd::Success { result, tainted },
+            CallEnd::Cancelled(failure) => TaskEnd::Cancelled(failure),
+            CallEnd::Error(failure) | CallEnd::Timeout(failure) | CallEnd::Unknown(failure) => {
+                TaskEnd::error(failure)
+            }
+        },
+    };
+    Came::Task(Box::new(end), run.usage())
+}
+
+fn wrong(errors: &PlanErrors) -> String {
+    format!("the plan cannot be carried out:\n{errors}")
+}
+
+fn no_plan(name: Option<&str>) -> String {
+    match name {
+        Some(name) => format!("there is no plan `{name}` in this run"),
+        None => format!("there is no plan yet; make one with `{CREATE_EXECUTION_PLAN}`"),
+    }
+}

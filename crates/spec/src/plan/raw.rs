@@ -1,0 +1,286 @@
+//! Plans as they are written, and what makes a [`Plan`] of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::error::{PlanError, PlanErrors};
+use super::{
+    DEFAULT_PARALLEL, LONGEST_ID, MAX_PARALLEL, MAX_RETRIES, MAX_TASKS, OnFailure, Plan, PlanTask,
+    PlanTaskId, Work, order, references,
+};
+use crate::envelope::ExecutionMode;
+use crate::names::{AgentName, NonEmptyText, ToolName};
+use crate::nearest::nearest;
+use crate::records::Confidence;
+
+/// A plan as it is written, before it is checked.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawPlan {
+    /// What the plan is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<String>,
+    /// `parallel` (if it does not say) or `sequential`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_mode: Option<String>,
+    /// How many tasks run at the same time at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_parallel: Option<u16>,
+    /// The tasks.
+    #[serde(default)]
+    pub tasks: Vec<RawPlanTask>,
+    /// For tasks that have to wait, which tasks they wait for, beside what the tasks say themselves.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dependencies: BTreeMap<String, Vec<String>>,
+}
+
+/// A task as it is written, before it is checked.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawPlanTask {
+    /// Its name.
+    pub id: String,
+    /// What is to be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The tool to call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// What to call it with.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub arguments: Map<String, Value>,
+    /// How sure whoever writes this is of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// The agent to hand it to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The tasks it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+    /// What becomes of the rest if it fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<OnFailure>,
+    /// How often it is tried again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+}
+
+impl TryFrom<RawPlan> for Plan {
+    type Error = PlanErrors;
+
+    /// Checks everything about a plan that can be checked without knowing the tools.
+    fn try_from(raw: RawPlan) -> Result<Self, PlanErrors> {
+        let mut errors = Vec::new();
+        if raw.tasks.is_empty() {
+            return Err(PlanErrors(vec![PlanError::NoTasks]));
+        }
+        if raw.tasks.len() > MAX_TASKS {
+            return Err(PlanErrors(vec![PlanError::TooManyTasks(raw.tasks.len())]));
+        }
+        let execution_mode = match raw.execution_mode.as_deref() {
+            None => ExecutionMode::Parallel,
+            Some(word) => word.parse().unwrap_or_else(|_| {
+                errors.push(PlanError::BadMode(word.to_owned()));
+                ExecutionMode::Parallel
+            }),
+        };
+        let max_parallel = raw.max_parallel.unwrap_or(DEFAULT_PARALLEL);
+        if !(1..=MAX_PARALLEL).contains(&max_parallel) {
+            errors.push(PlanError::OutOfRange {
+                what: "`max_parallel`".to_owned(),
+                least: 1,
+                most: MAX_PARALLEL.into(),
+                found: max_parallel.to_string(),
+            });
+        }
+        let names: BTreeSet<&str> = raw.tasks.iter().map(|task| task.id.as_str()).collect();
+        for (task, dependencies) in &raw.dependencies {
+            if !names.contains(task.as_str()) {
+                errors.push(unknown_dependency("", task, &names));
+            }
+            let known = dependencies.iter();
+            let unknown = known.filter(|name| !names.contains(name.as_str()));
+            errors.extend(unknown.map(|name| unknown_dependency(task, name, &names)));
+        }
+        let mut tasks: Vec<PlanTask> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for task in &raw.tasks {
+            let also = raw.dependencies.get(&task.id);
+            match read_task(task, also.map_or(&[], Vec::as_slice), &names, &mut errors) {
+                Some(task) if seen.insert(task.id.clone()) => tasks.push(task),
+                Some(task) => errors.push(PlanError::DuplicateId(task.id)),
+                None => {}
+            }
+        }
+        // Who waits for whom can only be told when everybody has a name.
+        if errors.is_empty() {
+            errors.extend(order::cycle(&tasks).map(PlanError::Cycle));
+        }
+        if errors.is_empty() {
+            references::check(&tasks, &mut errors);
+        }
+        match errors.is_empty() {
+            true => Ok(Self {
+                goal: raw.goal.and_then(|goal| NonEmptyText::new(goal).ok()),
+                execution_mode,
+                max_parallel,
+                tasks,
+            }),
+            false => Err(PlanErrors(errors)),
+        }
+    }
+}
+
+fn unknown_dependency(task: &str, dependency: &str, names: &BTreeSet<&str>) -> PlanError {
+    PlanError::UnknownDependency {
+        task: task.to_owned(),
+        dependency: dependency.chars().take(LONGEST_ID).collect(),
+        nearest: nearest(dependency, names.iter().copied()).map(str::to_owned),
+    }
+}
+
+fn read_task(
+    raw: &RawPlanTask,
+    also: &[String],
+    names: &BTreeSet<&str>,
+    errors: &mut Vec<PlanError>,
+) -> Option<PlanTask> {
+    let before = errors.len();
+    let id = match PlanTaskId::new(raw.id.as_str()) {
+        Ok(id) => id,
+        Err(error) => {
+            errors.push(error);
+            return None;
+        }
+    };
+    let mut depends_on: Vec<PlanTaskId> = Vec::new();
+    for name in raw.depends_on.iter().chain(also) {
+        match PlanTaskId::new(name.as_str()) {
+            Ok(name) if !names.contains(name.as_str()) => {
+                // What stands in `dependencies` was looked at with it.
+                if raw.depends_on.contains(&name.0) {
+                    errors.push(unknown_dependency(&raw.id, name.as_str(), names));
+                }
+            }
+            Ok(name) if depends_on.contains(&name) => {}
+            Ok(name) => depends_on.push(name),
+            Err(error) => errors.push(error),
+        }
+    }
+    let confidence = match raw.confidence.map(Confidence::try_from) {
+        None => None,
+        Some(Ok(confidence)) => Some(confidence),
+        Some(Err(_)) => {
+            errors.push(PlanError::OutOfRange {
+                what: format!("the confidence of `{id}`"),
+                least: 0,
+                most: 1,
+                found: raw.confidence.unwrap_or_default().to_string(),
+            });
+            None
+        }
+    };
+    let retries = raw.retries.unwrap_or(0);
+    if retries > MAX_RETRIES {
+        errors.push(PlanError::OutOfRange {
+            what: format!("`retries` of `{id}`"),
+            least: 0,
+            most: MAX_RETRIES,
+            found: retries.to_string(),
+        });
+    }
+    let bad_name = |name: &str| PlanError::BadName(id.clone(), name.chars().take(100).collect());
+    let work = match (&raw.tool, &raw.agent) {
+        (Some(_), Some(_)) => {
+            errors.push(PlanError::ToolAndAgent(id.clone()));
+            Work::ByHand
+        }
+        (Some(tool), None) => match ToolName::new(tool.as_str()) {
+            Ok(tool) => Work::Call {
+                tool,
+                arguments: raw.arguments.clone(),
+                confidence,
+            },
+            Err(_) => {
+                errors.push(bad_name(tool));
+                Work::ByHand
+            }
+        },
+        (None, Some(agent)) => match AgentName::new(agent.as_str()) {
+            Ok(agent) => Work::Agent(agent),
+            Err(_) => {
+                errors.push(bad_name(agent));
+                Work::ByHand
+            }
+        },
+        (None, None) => Work::ByHand,
+    };
+    if raw.tool.is_none() {
+        if !raw.arguments.is_empty() {
+            errors.push(PlanError::WithoutTool(id.clone(), "`arguments`"));
+        }
+        if raw.confidence.is_some() {
+            errors.push(PlanError::WithoutTool(id.clone(), "a `confidence`"));
+        }
+    }
+    let described = raw.description.as_deref().unwrap_or_default();
+    let description = NonEmptyText::new(described.trim()).ok();
+    let description = description.or_else(|| match &work {
+        Work::Call { tool, .. } => NonEmptyText::new(format!("Call `{tool}`")).ok(),
+        Work::Agent(_) | Work::ByHand => None,
+    });
+    let Some(description) = description else {
+        errors.push(PlanError::NothingToDo(id));
+        return None;
+    };
+    (errors.len() == before).then_some(PlanTask {
+        id,
+        description,
+        work,
+        depends_on,
+        on_failure: raw.on_failure.unwrap_or_default(),
+        retries,
+    })
+}
+
+impl From<Plan> for RawPlan {
+    fn from(plan: Plan) -> Self {
+        Self {
+            goal: plan.goal.map(|goal| goal.to_string()),
+            execution_mode: Some(plan.execution_mode.as_str().to_owned()),
+            max_parallel: Some(plan.max_parallel),
+            tasks: plan.tasks.into_iter().map(RawPlanTask::from).collect(),
+            dependencies: BTreeMap::new(),
+        }
+    }
+}
+
+impl From<PlanTask> for RawPlanTask {
+    fn from(task: PlanTask) -> Self {
+        let mut raw = Self {
+            id: task.id.0,
+            description: Some(task.description.to_string()),
+            depends_on: task.depends_on.into_iter().map(|id| id.0).collect(),
+            on_failure: Some(task.on_failure),
+            retries: Some(task.retries),
+            ..Self::default()
+        };
+        match task.work {
+            Work::Call {
+                tool,
+                arguments,
+                confidence,
+            } => {
+                raw.tool = Some(tool.to_string());
+                raw.arguments = arguments;
+                raw.confidence = confidence.map(Confidence::get);
+            }
+            Work::Agent(agent) => raw.agent = Some(agent.to_string()),
+            Work::ByHand => {}
+        }
+        raw
+    }
+}

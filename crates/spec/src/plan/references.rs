@@ -1,0 +1,119 @@
+//! Arguments that take what came of an earlier task: `{"$from": "task"}`, or with `"at"` a JSON Pointer
+//! into it. They stand in the place of a value, so that what comes of a task is never read as anything
+//! but a value.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::{PlanError, PlanTask, Work};
+
+/// The key that makes an object a reference.
+pub const FROM: &str = "$from";
+
+/// The key of the place in what is referred to.
+const AT: &str = "at";
+
+struct Reference<'v> {
+    task: &'v str,
+    at: &'v str,
+}
+
+/// The reference that an object is, if it is one.
+fn reference(fields: &Map<String, Value>) -> Option<Reference<'_>> {
+    let task = fields.get(FROM)?.as_str()?;
+    let at = match fields.get(AT) {
+        None => "",
+        Some(at) => at.as_str()?,
+    };
+    let count = 1 + usize::from(fields.contains_key(AT));
+    (fields.len() == count).then_some(Reference { task, at })
+}
+
+fn visit<'v>(value: &'v Value, take: &mut dyn FnMut(Reference<'v>)) {
+    match value {
+        Value::Object(fields) => match reference(fields) {
+            Some(reference) => take(reference),
+            None => fields.values().for_each(|field| visit(field, take)),
+        },
+        Value::Array(items) => items.iter().for_each(|item| visit(item, take)),
+        _ => {}
+    }
+}
+
+/// Whether any value among the arguments refers to what comes of a task.
+pub(super) fn are_in(arguments: &Map<String, Value>) -> bool {
+    let mut found = false;
+    for value in arguments.values() {
+        visit(value, &mut |_| found = true);
+    }
+    found
+}
+
+/// Finds references to tasks that are not waited for, directly or not.
+pub(super) fn check(tasks: &[PlanTask], errors: &mut Vec<PlanError>) {
+    let by_name: BTreeMap<&str, &PlanTask> =
+        tasks.iter().map(|task| (task.id.as_str(), task)).collect();
+    for task in tasks {
+        let Work::Call { arguments, .. } = &task.work else {
+            continue;
+        };
+        if !are_in(arguments) {
+            continue;
+        }
+        let mut waited_for = BTreeSet::new();
+        let mut open: Vec<&str> = task.depends_on.iter().map(|name| name.as_str()).collect();
+        while let Some(name) = open.pop() {
+            if waited_for.insert(name) {
+                let further = by_name.get(name).map(|task| task.depends_on.iter());
+                open.extend(further.into_iter().flatten().map(|name| name.as_str()));
+            }
+        }
+        for value in arguments.values() {
+            visit(value, &mut |reference| {
+                if !waited_for.contains(reference.task) {
+                    errors.push(PlanError::NotWaitedFor {
+                        task: task.id.clone(),
+                        from: reference.task.chars().take(64).collect(),
+                    });
+                }
+            });
+        }
+    }
+}
+
+/// The arguments with what came of the tasks they refer to.
+pub(super) fn resolve<'r>(
+    arguments: &Map<String, Value>,
+    result: &dyn Fn(&str) -> Option<&'r Value>,
+) -> Result<Map<String, Value>, String> {
+    let mut resolved = arguments.clone();
+    for value in resolved.values_mut() {
+        put_in(value, result)?;
+    }
+    Ok(resolved)
+}
+
+fn put_in<'r>(value: &mut Value, result: &dyn Fn(&str) -> Option<&'r Value>) -> Result<(), String> {
+    let found = match value {
+        Value::Array(items) => {
+            return items.iter_mut().try_for_each(|item| put_in(item, result));
+        }
+        Value::Object(fields) => match reference(fields) {
+            None => {
+                let mut fields = fields.values_mut();
+                return fields.try_for_each(|field| put_in(field, result));
+            }
+            Some(Reference { task, at }) => {
+                let whole = result(task)
+                    .ok_or_else(|| format!("nothing came of the task `{task}` to take"))?;
+                whole.pointer(at).cloned().ok_or_else(|| {
+                    format!("what came of the task `{task}` has nothing at `{at}`")
+                })?
+            }
+        },
+        _ => return Ok(()),
+    };
+    *value = found;
+    Ok(())
+}
