@@ -239,3 +239,6 @@ fn task_run_id(plan: &CallId, task: &PlanTaskId, attempt: u32) -> Option<RunId> 
     ))
     .ok()
 }
+
+#[cfg(test)]
+mod tests;

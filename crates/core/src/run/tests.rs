@@ -268,7 +268,7 @@ fn the_request_a_model_sees() {
             strategies: vec!["Search first.".to_owned()],
             domain: None,
             available_tools: Some(vec!["search".to_owned()]),
-            metadata: serde_json::Map::new(),
+            ..Task::default()
         },
         Settings::default(),
     );

@@ -5,6 +5,7 @@ mod forgeries;
 mod machine;
 mod office;
 mod people;
+mod plans;
 mod registry;
 mod selection;
 mod support;

@@ -13,7 +13,7 @@ fn errors(value: Value) -> Vec<PlanError> {
 }
 
 fn tool(name: &str, signature: &str) -> ToolSpecification {
-    let signature: Signature = signature.parse().unwrap();
+    let signature = Signature::parse(signature).unwrap();
     let description = NonEmptyText::new("Does something").unwrap();
     ToolSpecification::new(ToolName::new(name).unwrap(), description, signature)
 }

@@ -319,8 +319,6 @@ fn name(event: &Event) -> String {
         Event::Cancelled { .. } => "cancelled".to_owned(),
         Event::Resumed { .. } => "resumed".to_owned(),
         Event::TimePassed { .. } => "passed".to_owned(),
-        Event::Started { .. } | Event::Offered { .. } | Event::ModelFailed { .. } => {
-            panic!("{event:?} was not expected")
-        }
+        _ => panic!("{event:?} was not expected"),
     }
 }

@@ -97,6 +97,7 @@ impl Floor {
                 Message::Undo(call) => format!("undo {call}"),
                 Message::Release(call) => format!("release {call}"),
                 Message::Cancel => "cancel".to_owned(),
+                Message::Mark { .. } | Message::Replan { .. } => panic!("there are no plans"),
             })
             .collect();
         let expected: Vec<String> = model

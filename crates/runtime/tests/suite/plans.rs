@@ -1,0 +1,573 @@
+//! Plans carried out: a real database, tools that say when they begin and end, processes that are gone in
+//! the middle of it, people who decide, change and mark.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_core::approval::PersonDecision;
+use windlass_core::model::ModelAnswer;
+use windlass_core::run::{
+    CREATE_EXECUTION_PLAN, Event, PlanState, PlanTaskStatus, Run, RunEnd, Settings, SingleCall,
+    Task, UPDATE_TASK_STATUS,
+};
+use windlass_model::ScriptedModel;
+use windlass_runtime::{Crew, Driver, NewTask, Stop, Stored, Worker, now};
+use windlass_spec::plan::{Plan, PlanTaskId, RawPlan};
+use windlass_spec::{ErrorCategory, RunId, ToolName};
+use windlass_store::{ApprovalFilter, Store};
+use windlass_tools::{BindingMode, Tool, ToolError, ToolLibrary, bind};
+
+use super::support::{call, finish, identity};
+
+const FILE: &str = r#"
+[planner:Agent {instruction: "Work.", model: "OpenAI/gpt-4o-mini"} |
+  [work:Tool {description: "Works for some milliseconds", risk: reversible} | (name::Text)==>(ms::Int)==>(::Object)],
+  [flaky:Tool {description: "Fails for the first few times", risk: reversible} | (name::Text)==>(times::Int)==>(::Text)],
+  [surf:Tool {description: "Reads what strangers wrote", risk: reversible, open_world: true} | (name::Text)==>(::Text)],
+  [send:Tool {description: "Sends something", risk: reversible_with_delay, undo_window_seconds: 0} | (name::Text)==>(::Text)],
+  [pay:Tool {description: "Pays somebody", risk: irreversible} | (name::Text)==>(::Text)]]
+"#;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Done {
+    Begun(String),
+    Ended(String),
+}
+
+type Book = Arc<Mutex<Vec<Done>>>;
+
+struct Workshop {
+    directory: tempfile::TempDir,
+    book: Book,
+}
+
+impl Workshop {
+    fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            book: Book::default(),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("windlass.db")
+    }
+
+    fn store(&self) -> Arc<Store> {
+        Arc::new(Store::open(self.path()).unwrap())
+    }
+
+    fn library(&self) -> ToolLibrary {
+        let tool = |name: &'static str, description: &str, signature: &str| {
+            let book = Arc::clone(&self.book);
+            Tool::builder(name)
+                .description(description)
+                .signature(signature)
+                .handler(move |arguments: Value| {
+                    let book = Arc::clone(&book);
+                    async move { work(name, &book, &arguments).await }
+                })
+                .build()
+                .unwrap()
+        };
+        let mut library = ToolLibrary::new("workshop");
+        for tool in [
+            tool(
+                "work",
+                "Works for some milliseconds",
+                "(name: Text, ms: Int) --> IO Object",
+            ),
+            tool(
+                "flaky",
+                "Fails for the first few times",
+                "(name: Text, times: Int) --> IO Text",
+            ),
+            tool(
+                "surf",
+                "Reads what strangers wrote",
+                "(name: Text) --> IO Text",
+            ),
+            tool("send", "Sends something", "(name: Text) --> IO Text"),
+            tool("pay", "Pays somebody", "(name: Text) --> IO Text"),
+        ] {
+            library.register(tool);
+        }
+        library
+    }
+
+    fn driver(&self, answers: impl IntoIterator<Item = ModelAnswer>) -> Driver {
+        let agent = windlass_spec::read(FILE).file.unwrap().agents()[0].clone();
+        let worker = Worker {
+            tools: bind(&agent, &self.library(), BindingMode::Exact).unwrap(),
+            agent,
+            model: Arc::new(ScriptedModel::answers(answers)),
+        };
+        let stored = Stored::new(self.store(), identity("ann"));
+        Driver::new(Crew::new(worker), Arc::new(stored))
+    }
+
+    fn book(&self) -> Vec<Done> {
+        self.book.lock().unwrap().clone()
+    }
+
+    fn times(&self, name: &str) -> usize {
+        let ended = Done::Ended(name.to_owned());
+        self.book().iter().filter(|done| **done == ended).count()
+    }
+
+    fn place(&self, done: &Done) -> usize {
+        let book = self.book();
+        book.iter()
+            .position(|found| found == done)
+            .unwrap_or_else(|| panic!("{done:?} is not in {book:?}"))
+    }
+
+    /// How many were at work at the same time at most.
+    fn most_at_once(&self) -> usize {
+        let (mut now, mut most) = (0usize, 0);
+        for done in self.book() {
+            match done {
+                Done::Begun(_) => now += 1,
+                Done::Ended(_) => now -= 1,
+            }
+            most = most.max(now);
+        }
+        most
+    }
+
+    fn approve_all(&self) -> usize {
+        let store = self.store();
+        let asked = store.approvals(&ApprovalFilter::pending(), now()).unwrap();
+        for question in &asked {
+            let bob = identity("bob");
+            store
+                .decide(question.call(), None, &bob, PersonDecision::Approve, now())
+                .unwrap();
+        }
+        asked.len()
+    }
+}
+
+async fn work(tool: &str, book: &Book, arguments: &Value) -> Result<Value, ToolError> {
+    let name = arguments["name"].as_str().unwrap_or_default().to_owned();
+    book.lock().unwrap().push(Done::Begun(name.clone()));
+    let pause = match tool {
+        "work" => arguments["ms"].as_u64().unwrap_or(0),
+        "pay" => 30,
+        _ => 0,
+    };
+    tokio::time::sleep(Duration::from_millis(pause)).await;
+    let mut book = book.lock().unwrap();
+    book.push(Done::Ended(name.clone()));
+    let times = book
+        .iter()
+        .filter(|done| **done == Done::Ended(name.clone()))
+        .count();
+    if tool == "flaky" && times as u64 <= arguments["times"].as_u64().unwrap_or(0) {
+        return Err(ToolError::new("not yet"));
+    }
+    Ok(match tool {
+        "work" => json!({"name": name, "letters": [name]}),
+        _ => json!(name),
+    })
+}
+
+fn settings() -> Settings {
+    Settings {
+        plans: true,
+        ..Settings::default()
+    }
+}
+
+/// A task that is to carry out a plan, as a person sets it.
+fn carry_out(plan: Value) -> NewTask {
+    let Value::Object(arguments) = plan else {
+        panic!("a plan is an object");
+    };
+    NewTask {
+        task: Task {
+            description: "Carry out a plan.".to_owned(),
+            call: Some(Box::new(SingleCall {
+                tool: ToolName::new(CREATE_EXECUTION_PLAN).unwrap(),
+                arguments,
+                confidence: None,
+            })),
+            ..Task::default()
+        },
+        settings: settings(),
+        ..NewTask::default()
+    }
+}
+
+fn by_model() -> NewTask {
+    NewTask {
+        task: Task {
+            description: "Do it by a plan.".to_owned(),
+            ..Task::default()
+        },
+        settings: settings(),
+        ..NewTask::default()
+    }
+}
+
+fn plan(run: &Run) -> &PlanState {
+    &run.plans()[0]
+}
+
+fn statuses(run: &Run) -> BTreeMap<String, PlanTaskStatus> {
+    let tasks = plan(run).tasks();
+    tasks
+        .map(|(task, state)| (task.id.to_string(), state.status))
+        .collect()
+}
+
+fn working(id: &str, ms: u64, depends_on: &[&str]) -> Value {
+    json!({"id": id, "tool": "work", "arguments": {"name": id, "ms": ms}, "depends_on": depends_on})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_run_in_order_and_otherwise_at_the_same_time() {
+    let workshop = Workshop::new();
+    let tasks = json!({"tasks": [
+        working("a", 60, &[]), working("b", 60, &[]), working("c", 60, &[]),
+        working("d", 1, &["a", "b"]), working("e", 1, &["d", "c"]),
+    ]});
+    let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
+    assert_eq!(run.end(), Some(&RunEnd::Completed), "{:?}", run.response());
+    assert_eq!(plan(&run).status(), PlanTaskStatus::Success);
+    assert_eq!(workshop.most_at_once(), 3);
+    for (before, after) in [("a", "d"), ("b", "d"), ("d", "e"), ("c", "e")] {
+        let ended = workshop.place(&Done::Ended(before.to_owned()));
+        assert!(ended < workshop.place(&Done::Begun(after.to_owned())));
+    }
+    // Each task has a journal of its own, and the run one of the plan.
+    let store = workshop.store();
+    for task in ["a", "b", "c", "d", "e"] {
+        let id = RunId::new(format!("{}.1.0.task-{task}.1", run.id())).unwrap();
+        let of_task = store.fold(&id).unwrap();
+        assert_eq!(of_task.calls().count(), 1, "{task}");
+        assert_eq!(of_task.parent().unwrap().run, *run.id());
+    }
+    assert_eq!(store.fold(run.id()).unwrap().plans(), run.plans());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sequential_plan_runs_one_task_after_the_other() {
+    let workshop = Workshop::new();
+    let tasks: Vec<Value> = (0..5)
+        .map(|number| working(&format!("t{number}"), 5, &[]))
+        .collect();
+    let plan = json!({"execution_mode": "sequential", "tasks": tasks});
+    let run = workshop.driver([]).start(carry_out(plan)).await.unwrap();
+    assert_eq!(run.end(), Some(&RunEnd::Completed));
+    assert_eq!(workshop.most_at_once(), 1);
+    assert_eq!(workshop.book().len(), 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_of_a_task_is_taken_by_those_that_ask_for_it() {
+    let workshop = Workshop::new();
+    let tasks = json!({"tasks": [
+        working("first", 1, &[]),
+        {"id": "second", "tool": "flaky", "depends_on": ["first"],
+         "arguments": {"name": {"$from": "first", "at": "/letters/0"}, "times": 0}},
+        {"id": "third", "tool": "flaky", "depends_on": ["first"], "on_failure": "skip_dependents",
+         "arguments": {"name": {"$from": "first", "at": "/nothing"}, "times": 0}},
+    ]});
+    let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
+    let (_, second) = plan(&run).task("second").unwrap();
+    assert_eq!(second.result, Some(json!("first")));
+    let (_, third) = plan(&run).task("third").unwrap();
+    assert_eq!(third.status, PlanTaskStatus::Error);
+    let why = third.failure.as_ref().unwrap();
+    assert_eq!(why.category, ErrorCategory::InvalidArguments);
+    assert!(why.operator_message.contains("/nothing"), "{why:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn task_that_fails_is_tried_again_and_then_decides_about_the_rest() {
+    let workshop = Workshop::new();
+    let flaky = |id: &str, times: u32, retries: u32| {
+        json!({"id": id, "tool": "flaky", "arguments": {"name": id, "times": times},
+               "retries": retries, "on_failure": "skip_dependents"})
+    };
+    let tasks = json!({"tasks": [
+        flaky("twice", 2, 2), flaky("never", 9, 1),
+        working("after_twice", 1, &["twice"]), working("after_never", 1, &["never"]),
+    ]});
+    let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
+    let found = statuses(&run);
+    assert_eq!(found["twice"], PlanTaskStatus::Success);
+    assert_eq!(found["never"], PlanTaskStatus::Error);
+    assert_eq!(found["after_twice"], PlanTaskStatus::Success);
+    assert_eq!(found["after_never"], PlanTaskStatus::Skipped);
+    assert_eq!((workshop.times("twice"), workshop.times("never")), (3, 2));
+    assert_eq!(plan(&run).status(), PlanTaskStatus::Error);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_undone_waits_for_a_person_and_runs_once_and_alone() {
+    let workshop = Workshop::new();
+    let pay = |id: &str| json!({"id": id, "tool": "pay", "arguments": {"name": id}, "retries": 3});
+    let tasks = json!({"tasks": [
+        pay("p1"), pay("p2"), pay("p3"),
+        working("after", 1, &["p1", "p2", "p3"]), working("beside", 1, &[]),
+    ]});
+    let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
+    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+    // What need not wait has not.
+    assert_eq!(workshop.times("beside"), 1);
+    assert_eq!(workshop.times("p1"), 0);
+    assert_eq!(statuses(&run)["p1"], PlanTaskStatus::InProgress);
+    // Nothing changes by taking it up before anybody has decided.
+    let run = workshop.driver([]).resume(run.id()).await.unwrap();
+    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+    assert_eq!(workshop.approve_all(), 3);
+    workshop.book.lock().unwrap().clear();
+    let run = workshop.driver([]).resume(run.id()).await.unwrap();
+    assert_eq!(run.end(), Some(&RunEnd::Completed));
+    assert_eq!(plan(&run).status(), PlanTaskStatus::Success);
+    assert_eq!(workshop.most_at_once(), 1);
+    for task in ["p1", "p2", "p3", "after"] {
+        assert_eq!(workshop.times(task), 1, "{task}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_on_from_what_strangers_wrote_asks_a_person() {
+    let workshop = Workshop::new();
+    let send = |id: &str, before: &[&str]| {
+        json!({"id": id, "tool": "send", "arguments": {"name": id}, "confidence": 0.99,
+               "depends_on": before})
+    };
+    let surf = json!({"id": "surf", "tool": "surf", "arguments": {"name": "surf"}});
+    let tasks = json!({"tasks": [
+        surf, working("between", 1, &["surf"]), send("tainted", &["between"]), send("clean", &[]),
+    ]});
+    let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
+    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+    assert_eq!(workshop.times("clean"), 1);
+    assert_eq!(workshop.times("tainted"), 0);
+    let asked = workshop.store();
+    let asked = asked.approvals(&ApprovalFilter::pending(), now()).unwrap();
+    assert_eq!(asked.len(), 1);
+    assert!(asked[0].call().run.as_str().ends_with("task-tainted.1"));
+    // Whoever asks is told for which call of which run it works.
+    assert_eq!(asked[0].request().parents.len(), 1);
+    assert_eq!(asked[0].request().parents[0].run, *run.id());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_plan_read_from_outside_taints_the_run_that_made_it() {
+    let workshop = Workshop::new();
+    let surf = json!({"tasks": [{"id": "s", "tool": "surf", "arguments": {"name": "s"}}]});
+    let answers = [
+        call(CREATE_EXECUTION_PLAN, surf),
+        call("send", json!({"name": "mail"})),
+        finish("Done."),
+    ];
+    let run = workshop.driver(answers).start(by_model()).await.unwrap();
+    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+    assert_eq!(workshop.times("mail"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn model_does_its_own_tasks_and_says_so() {
+    let workshop = Workshop::new();
+    let tasks = json!({"tasks": [
+        working("read", 1, &[]),
+        {"id": "think", "description": "Think about it", "depends_on": ["read"]},
+        working("write", 1, &["think"]),
+    ]});
+    let mark = |task: &str, status: &str| {
+        call(
+            UPDATE_TASK_STATUS,
+            json!({"task_id": task, "status": status, "result": "thought"}),
+        )
+    };
+    let answers = [
+        call(CREATE_EXECUTION_PLAN, tasks),
+        mark("write", "success"),
+        mark("think", "success"),
+        call("get_execution_status", json!({})),
+        finish("Done."),
+    ];
+    let run = workshop.driver(answers).start(by_model()).await.unwrap();
+    assert_eq!(run.end(), Some(&RunEnd::Completed), "{:?}", run.turns());
+    let outcomes: Vec<_> = run.calls().map(|call| call.outcome().unwrap()).collect();
+    let made = outcomes[0].unwrap();
+    assert_eq!(made["status"], "in_progress");
+    assert_eq!(made["tasks"][0]["status"], "success");
+    let refused = outcomes[1].unwrap_err();
+    assert!(
+        refused.model_message.contains("carried out by itself"),
+        "{refused:?}"
+    );
+    assert_eq!(outcomes[2].unwrap()["tasks"][2]["status"], "success");
+    assert_eq!(outcomes[3].unwrap()["status"], "success");
+    assert_eq!(workshop.times("write"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn model_is_told_all_that_is_wrong_with_its_plan() {
+    let workshop = Workshop::new();
+    let wrong = json!({"tasks": [
+        {"id": "a", "tool": "wrok", "arguments": {"name": "a", "ms": 1}},
+        {"id": "b", "tool": "work", "arguments": {"name": 7, "ms": 1}},
+        {"id": "c", "agent": "nobody", "description": "Help"},
+    ]});
+    let cycle = json!({"tasks": [working("a", 1, &["b"]), working("b", 1, &["a"])]});
+    let none = json!({"tasks": []});
+    let answers = [wrong, cycle, none].map(|plan| call(CREATE_EXECUTION_PLAN, plan));
+    let answers = answers.into_iter().chain([finish("I cannot.")]);
+    let run = workshop.driver(answers).start(by_model()).await.unwrap();
+    let told: Vec<String> = run
+        .calls()
+        .map(|call| call.outcome().unwrap().unwrap_err().model_message.clone())
+        .collect();
+    for part in ["`wrok`", "did you mean `work`", "`b`", "`nobody`"] {
+        assert!(told[0].contains(part), "{part}: {}", told[0]);
+    }
+    assert!(told[1].contains("a -> b -> a"), "{}", told[1]);
+    assert!(told[2].contains("at least one task"), "{}", told[2]);
+    assert!(run.plans().is_empty() && workshop.book().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plan_that_waits_can_be_changed_and_marked_by_people() {
+    let workshop = Workshop::new();
+    let by_hand = json!({"id": "sign", "description": "Sign it"});
+    let tasks = json!({"tasks": [working("draft", 1, &[]), by_hand, working("old", 1, &["sign"])]});
+    let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
+    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+    let (store, id) = (workshop.store(), plan(&run).id().clone());
+    let changed = json!({"tasks": [
+        working("draft", 1, &[]), by_hand, working("new", 1, &["sign"]),
+    ]});
+    let changed: RawPlan = serde_json::from_value(changed).unwrap();
+    let changed = Plan::try_from(changed).unwrap();
+    let bob = identity("bob");
+    store.replan(&id, &changed, &bob, now()).unwrap();
+    let sign = PlanTaskId::new("sign").unwrap();
+    let status = (&sign, PlanTaskStatus::Success);
+    store
+        .mark_task(&id, status, Some(json!("Bob")), &bob, now())
+        .unwrap();
+    let stranger = windlass_core::approval::Identity::new(
+        windlass_spec::NonEmptyText::new("elsewhere").unwrap(),
+        windlass_core::approval::Principal::new("eve").unwrap(),
+    );
+    assert!(
+        store
+            .mark_task(&id, status, None, &stranger, now())
+            .is_err()
+    );
+    let run = workshop.driver([]).resume(run.id()).await.unwrap();
+    assert_eq!(run.end(), Some(&RunEnd::Completed));
+    assert_eq!((workshop.times("new"), workshop.times("old")), (1, 0));
+    let (_, signed) = plan(&run).task("sign").unwrap();
+    assert_eq!(signed.result, Some(json!("Bob")));
+    // Who is over takes no more.
+    assert!(store.mark_task(&id, status, None, &bob, now()).is_err());
+    let events = store.events(run.id()).unwrap();
+    let by = events.iter().find_map(|(_, event)| match event {
+        Event::TaskMarked { by, .. } => by.clone(),
+        _ => None,
+    });
+    assert_eq!(by.unwrap().as_str(), "bob");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plan_that_is_stopped_stops_its_tasks() {
+    let workshop = Workshop::new();
+    let stop = Stop::default();
+    let tasks = json!({"tasks": [working("long", 20_000, &[]), working("after", 1, &["long"])]});
+    let driver = workshop.driver([]).stopped_by(stop.clone());
+    let run = tokio::spawn(async move { driver.start(carry_out(tasks)).await });
+    while workshop.book().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    stop.at_once.cancel();
+    let run = run.await.unwrap().unwrap();
+    assert_eq!(run.end(), Some(&RunEnd::Cancelled));
+    assert_eq!(statuses(&run)["long"], PlanTaskStatus::Cancelled);
+    assert_eq!(statuses(&run)["after"], PlanTaskStatus::Skipped);
+    let store = workshop.store();
+    let long = RunId::new(format!("{}.1.0.task-long.1", run.id())).unwrap();
+    assert_eq!(store.fold(&long).unwrap().end(), Some(&RunEnd::Cancelled));
+}
+
+/// A random graph of tasks, always the same for a number.
+fn random_plan(number: u64, count: usize) -> Value {
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = move |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    };
+    let tasks: Vec<Value> = (0..count)
+        .map(|task| {
+            let before: Vec<String> = (0..task)
+                .filter(|_| next(4) == 0)
+                .map(|before| format!("t{before}"))
+                .collect();
+            let before: Vec<&str> = before.iter().map(String::as_str).collect();
+            working(&format!("t{task}"), 2 + next(12), &before)
+        })
+        .collect();
+    json!({"max_parallel": 1 + next(5), "tasks": tasks})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_plans_are_carried_out_in_order_and_settled_once_whenever_their_process_is_gone() {
+    for number in 0..12u64 {
+        let workshop = Workshop::new();
+        let plan_given = random_plan(number + 1, 10);
+        // The process is gone, again and again, a little later each time.
+        let mut id = None;
+        let mut run = None;
+        for life in 0..60u64 {
+            let driver = workshop.driver([]);
+            let work = async {
+                match &id {
+                    None => driver.start(carry_out(plan_given.clone())).await,
+                    Some(id) => driver.resume(id).await,
+                }
+            };
+            let patience = Duration::from_millis(4 + number + life * 3);
+            if let Ok(done) = tokio::time::timeout(patience, work).await {
+                run = Some(done.unwrap());
+                break;
+            }
+            drop(driver);
+            let runs = workshop
+                .store()
+                .runs(&windlass_store::RunFilter::default())
+                .unwrap();
+            let outer = runs.iter().map(|run| run.run.clone());
+            id = id.or(outer.min_by_key(|id| id.as_str().len()));
+        }
+        let run = run.unwrap_or_else(|| panic!("the plan {number} was never done"));
+        assert_eq!(run.end(), Some(&RunEnd::Completed), "{number}");
+        assert_eq!(plan(&run).status(), PlanTaskStatus::Success, "{number}");
+        let events = workshop.store().events(run.id()).unwrap();
+        for (task, state) in plan(&run).tasks() {
+            let ended = events.iter().filter(|(_, event)| {
+                matches!(event, Event::TaskEnded { task: ended, .. } if *ended == task.id)
+            });
+            assert_eq!(ended.count(), 1, "{number}: {}", task.id);
+            assert_eq!(state.attempts, 1);
+            let begun = workshop.place(&Done::Begun(task.id.to_string()));
+            for before in &task.depends_on {
+                assert!(
+                    workshop.place(&Done::Ended(before.to_string())) < begun,
+                    "{number}"
+                );
+            }
+        }
+    }
+}
