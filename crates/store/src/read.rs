@@ -36,6 +36,19 @@ impl RunState {
     }
 }
 
+/// Where a run stands, by its word.
+pub(crate) fn run_state(word: &str) -> Result<RunState, Error> {
+    match word {
+        "open" => Ok(RunState::Open),
+        "waiting" => Ok(RunState::Waiting),
+        "ended" => Ok(RunState::Ended),
+        other => {
+            let what = "where a run stands".to_owned();
+            Err(Error::unreadable(what, format!("`{other}` is no state")))
+        }
+    }
+}
+
 /// Which runs to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
@@ -330,12 +343,8 @@ fn summary(row: &Row<'_>) -> Result<RunSummary, Error> {
     // By number: looking the names up for each row would take longer than reading it.
     let run = run_id(row.get(0)?)?;
     let place = || format!("the row of the run `{run}`");
-    let state = match row.get_ref(9)?.as_str().map_err(rusqlite::Error::from)? {
-        "open" => RunState::Open,
-        "waiting" => RunState::Waiting,
-        "ended" => RunState::Ended,
-        other => return Err(Error::unreadable(place(), format!("`{other}` is no state"))),
-    };
+    let state = row.get_ref(9)?.as_str().map_err(rusqlite::Error::from)?;
+    let state = run_state(state).map_err(|error| Error::unreadable(place(), error))?;
     let end = match state {
         RunState::Open => None,
         // What is stored says the same, and there may be very many.

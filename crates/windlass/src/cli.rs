@@ -24,6 +24,7 @@ mod mcp;
 mod models;
 mod moments;
 mod outermost;
+mod plan;
 mod policy;
 mod refusal;
 mod rendered;
@@ -86,6 +87,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         Command::Run(command) => run::run(&command, &reporter),
         Command::Chat(command) => chat::run(&command, &reporter),
         Command::Runs(command) => runs::run(&command),
+        Command::Plan(command) => plan::run(&command, &reporter),
         Command::Trace(command) => trace::run(&command),
         Command::Approvals(command) => approvals::run(&command),
         Command::Holds(command) => holds::run(&command),

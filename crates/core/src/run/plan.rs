@@ -219,6 +219,16 @@ impl Run {
         })
     }
 
+    /// The runs of all tasks that were begun, one for each attempt.
+    pub fn all_task_runs(&self) -> impl Iterator<Item = RunId> {
+        self.plans.iter().flat_map(|plan| {
+            plan.tasks().flat_map(|(task, state)| {
+                let attempts = 1..=state.attempts;
+                attempts.filter_map(|attempt| task_run_id(plan.id(), &task.id, attempt))
+            })
+        })
+    }
+
     /// Whether a plan call brought in what was written by strangers.
     pub(super) fn brought_in(&self, call: &CallId) -> bool {
         let about = self.call(call).ok().and_then(|(record, _)| {

@@ -5,6 +5,7 @@ mod config;
 mod crew;
 mod holds;
 mod mcp;
+mod plan;
 mod policy;
 mod runs;
 mod tools;
@@ -23,6 +24,9 @@ pub(crate) use crew::{ConfigurationOptions, CrewOptions, Limits};
 pub(crate) use holds::{Holds, HoldsCommand, OneHold};
 pub(crate) use mcp::{
     Mcp, McpAdd, McpCall, McpCommand, McpImport, McpInspect, McpList, McpLogin, McpPins, McpRemove,
+};
+pub(crate) use plan::{
+    Graph, Plan, PlanCheck, PlanCommand, PlanEdit, PlanList, PlanMark, PlanRun, PlanShow,
 };
 pub(crate) use policy::{Policy, PolicyCheck, PolicyCommand, PolicyExplain, PolicyReplay};
 pub(crate) use runs::{OneRun, RunsList};
@@ -73,6 +77,8 @@ pub(crate) enum Command {
     Chat(Chat),
     /// See where runs stand, cancel them, and go on with those that were stopped.
     Runs(Runs),
+    /// Carry out plans: tasks that wait for each other. See how far they are, and change them.
+    Plan(Plan),
     /// See how runs came about.
     Trace(Trace),
     /// Decide about what agents want to do.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use windlass_core::approval::{Approval, PersonDecision, Principal};
-use windlass_core::run::{CallEnd, Event};
+use windlass_core::run::{CallEnd, Event, TaskEnd};
 use windlass_runtime::{Progress, now};
 use windlass_spec::{RunId, Timestamp};
 use windlass_tools::ToolProgress;
@@ -103,6 +103,9 @@ fn how_far(progress: &ToolProgress) -> String {
 fn awaited(event: &Event) -> &'static str {
     match event {
         Event::Decided { .. } | Event::CallStarted { .. } => "a tool is at work",
+        Event::Planned { .. } | Event::TaskStarted { .. } | Event::TaskEnded { .. } => {
+            "tasks are carried out"
+        }
         Event::Asked { .. } => "a person is asked",
         Event::Held { .. } => "a call starts (Ctrl-C to stop, `windlass holds undo` to undo it)",
         _ => "the model is thinking",
@@ -147,10 +150,33 @@ fn told(run: &RunId, event: &Event) -> Option<String> {
         ),
         Event::Released { call, by, .. } => format!("   call {}: released by {by}", call.index),
         Event::Undone { call, by, .. } => format!("   call {}: undone by {by}", call.index),
+        Event::Planned { plan, .. } => format!("   a plan of {} tasks", plan.tasks().len()),
+        Event::TaskStarted { task, attempt, .. } => match attempt {
+            1 => format!("   task {task} begins"),
+            _ => format!("   task {task} begins once more"),
+        },
+        Event::TaskEnded { task, end, .. } => format!("   task {task}: {}", told_task(end)),
+        Event::TaskMarked {
+            task, status, by, ..
+        } => {
+            let by = by.as_ref().map(|by| format!(" by {by}"));
+            let by = by.unwrap_or_default();
+            format!("   task {task} is marked {}{by}", status.as_str())
+        }
+        Event::Replanned { by, .. } => format!("   the plan is changed by {by}"),
         Event::CallEnded { call, end, .. } => format!("   call {}: {}", call.index, told_end(end)),
         _ => return None,
     };
     Some(format!("{margin}{line}"))
+}
+
+/// What came of a task.
+fn told_task(end: &TaskEnd) -> String {
+    match end {
+        TaskEnd::Success { result, .. } => told_end(&CallEnd::Success(result.clone())),
+        TaskEnd::Error { failure, .. } => told_end(&CallEnd::Error(failure.clone())),
+        TaskEnd::Cancelled(failure) => told_end(&CallEnd::Cancelled(failure.clone())),
+    }
 }
 
 /// What became of a question.

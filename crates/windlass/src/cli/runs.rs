@@ -5,7 +5,7 @@ mod cancel;
 mod list;
 mod show;
 
-use windlass_core::run::Run;
+use windlass_core::run::{CREATE_EXECUTION_PLAN, Run};
 use windlass_runtime::Stored;
 use windlass_store::{Error, RunState, Store};
 
@@ -13,7 +13,7 @@ use super::Outcome;
 use super::arguments::{Runs, RunsCommand};
 use super::refusal::{refused, told};
 use super::run::{block_on, driver, show_end};
-use super::{crew, data};
+use super::{crew, data, plan};
 
 pub(super) use list::{as_object, end_word, task_line};
 
@@ -62,20 +62,33 @@ fn resume(
     }
     // A process may have died between the last event and the note that it was the last.
     if store.summary(&id)?.state == RunState::Ended {
-        return show_end(&run, store, as_json);
+        return show(&run, store, as_json);
     }
     let answered = answered(store, &run)?;
     let crew = crew::reassemble(&run, library, model, answered, command.data.as_deref())?;
     let (crew, _watching) = crew.watched(false);
     let run = block_on(async { driver(crew, stored, false, as_json).resume(&id).await })??;
-    show_end(&run, store, as_json)
+    show(&run, store, as_json)
+}
+
+/// Says what came of a run, or of the plan that was all it had to do.
+fn show(run: &Run, store: &Store, as_json: bool) -> anyhow::Result<Outcome> {
+    let call = run.task().call.as_ref();
+    match call.is_some_and(|call| call.tool.as_str() == CREATE_EXECUTION_PLAN) {
+        true => plan::show_end(run, store, as_json),
+        false => show_end(run, store, as_json),
+    }
 }
 
 /// How often models answered in a run and in those that work for it: of a script that all of them
 /// share, so many answers were given.
 fn answered(store: &Store, run: &Run) -> Result<usize, Error> {
-    let mut answered = run.turns().len();
-    for child in run.calls().filter_map(|call| run.child_run(call)) {
+    let mut answered = match run.task().call {
+        Some(_) => 0,
+        None => run.turns().len(),
+    };
+    let children = run.calls().filter_map(|call| run.child_run(call));
+    for child in children.chain(run.all_task_runs()) {
         match store.fold(&child) {
             Ok(child) => answered += self::answered(store, &child)?,
             // The process died before the sub-agent began.

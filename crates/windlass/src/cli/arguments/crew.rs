@@ -115,6 +115,10 @@ pub(crate) struct Limits {
     /// Do not let the model put questions to people by itself. Calls that need leave ask all the same.
     #[arg(long)]
     pub(crate) no_questions: bool,
+
+    /// Let the model make plans: several steps at once, carried out in the order they need.
+    #[arg(long)]
+    pub(crate) plans: bool,
 }
 
 impl Limits {
@@ -125,6 +129,7 @@ impl Limits {
             max_iterations: self.max_iterations.unwrap_or(defaults.max_iterations),
             max_seconds: self.timeout,
             ask_people: !self.no_questions,
+            plans: self.plans,
             ..defaults
         }
     }

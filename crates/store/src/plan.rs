@@ -1,0 +1,54 @@
+//! Which plans there are. How far they are is in the journals of their runs.
+
+use rusqlite::Row;
+use windlass_spec::{CallId, Timestamp};
+
+use crate::error::Error;
+use crate::read::{RunState, run_state};
+use crate::store::Store;
+
+/// A plan that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredPlan {
+    /// What it is called: the call that made it.
+    pub plan: CallId,
+    /// What it is for, if it says.
+    pub goal: Option<String>,
+    /// How many tasks it had when it was made.
+    pub tasks: u32,
+    /// When it was made.
+    pub made_at: Timestamp,
+    /// Where the run stands that made it.
+    pub run_state: RunState,
+}
+
+impl Store {
+    /// The plans that were made, the newest first. Those of runs that were purged are not among them.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn plans(&self, limit: u32) -> Result<Vec<StoredPlan>, Error> {
+        self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(
+                "SELECT plan, goal, tasks, made_at, run_state FROM plans
+                 ORDER BY made_at DESC, plan DESC LIMIT ?1",
+            )?;
+            let rows = select.query_map([limit], |row| Ok(stored(row)))?;
+            rows.map(|row| row?).collect()
+        })
+    }
+}
+
+fn stored(row: &Row<'_>) -> Result<StoredPlan, Error> {
+    let plan: String = row.get("plan")?;
+    let state: String = row.get("run_state")?;
+    Ok(StoredPlan {
+        goal: row.get("goal")?,
+        tasks: row.get("tasks")?,
+        made_at: Timestamp::from_microseconds(row.get("made_at")?),
+        run_state: run_state(&state)?,
+        plan: plan
+            .parse()
+            .map_err(|error| Error::unreadable(format!("the plan `{plan}`"), error))?,
+    })
+}
