@@ -19,7 +19,9 @@ use windlass_spec::{Agent, AgentName, CallId, ToolName};
 use windlass_store::{RunState, Store};
 
 use super::Outcome;
-use super::arguments::{self, PlanCheck, PlanCommand, PlanEdit, PlanList, PlanMark, PlanRun, PlanShow};
+use super::arguments::{
+    self, PlanCheck, PlanCommand, PlanEdit, PlanList, PlanMark, PlanRun, PlanShow,
+};
 use super::ending::{exit_code, what_it_waits_for, why_early};
 use super::moments::ago;
 use super::outermost::Onward;
@@ -69,8 +71,7 @@ fn read(path: &Path) -> anyhow::Result<Plan> {
     );
     let raw: RawPlan =
         serde_json::from_str(&text).with_context(|| format!("{place} is no plan"))?;
-    Plan::try_from(raw)
-        .map_err(|errors| anyhow::anyhow!("{place} cannot be carried out\n{errors}"))
+    Plan::try_from(raw).map_err(|errors| anyhow::anyhow!("{place} cannot be carried out\n{errors}"))
 }
 
 /// Says what of a plan the agent cannot do.
@@ -95,7 +96,12 @@ fn check(
     let Some(chosen) = crew::choose(&command.file, &command.crew, reporter)? else {
         return Ok(Outcome::Failed);
     };
-    let agent = chosen.assemble(&command.crew, directory)?.crew.lead().agent.clone();
+    let agent = chosen
+        .assemble(&command.crew, directory)?
+        .crew
+        .lead()
+        .agent
+        .clone();
     let plan = read(&command.plan).and_then(|plan| fits(&plan, &agent).map(|()| plan));
     match (plan, command.json) {
         (Ok(plan), true) => put(&format!("{}\n", json!({"ok": true, "plan": plan})))?,
@@ -151,11 +157,7 @@ fn carry_out(
     // Tools of servers are the agent's only when it is put to work.
     fits(&plan, &crew.lead().agent)?;
     let stored = data::open(directory)?;
-    let run = block_on(async {
-        driver(crew, &stored, false, command.json)
-            .start(new)
-            .await
-    })??;
+    let run = block_on(async { driver(crew, &stored, false, command.json).start(new).await })??;
     show_end(&run, stored.store(), command.json)
 }
 
@@ -194,9 +196,7 @@ pub(super) fn show_end(run: &Run, store: &Store, as_json: bool) -> anyhow::Resul
     }
     let code = match (run.end(), plan.map(PlanState::status)) {
         (Some(RunEnd::Completed), Some(PlanTaskStatus::Success)) => 0,
-        (Some(RunEnd::Completed), Some(PlanTaskStatus::Cancelled)) => {
-            RunEnd::Cancelled.exit_code()
-        }
+        (Some(RunEnd::Completed), Some(PlanTaskStatus::Cancelled)) => RunEnd::Cancelled.exit_code(),
         (Some(RunEnd::Completed), _) => 1,
         _ => exit_code(run),
     };
@@ -212,15 +212,18 @@ fn find(store: &Store, name: &str) -> anyhow::Result<(Run, CallId)> {
     let id = store.find(&run).map_err(refused)?;
     let run = store.fold(&id).map_err(refused)?;
     let plan = match &call {
-        Some(call) => run.plans().iter().find(|plan| {
-            (plan.id().turn, plan.id().index) == (call.turn, call.index)
-        }),
+        Some(call) => run
+            .plans()
+            .iter()
+            .find(|plan| (plan.id().turn, plan.id().index) == (call.turn, call.index)),
         None => run.plans().last(),
     };
     let Some(plan) = plan.map(|plan| plan.id().clone()) else {
         let message = format!("there is no plan `{name}`");
         let refusal = Refusal::not_found("no_such_plan", message);
-        return Err(refusal.hint("windlass plan list tells which there are").into());
+        return Err(refusal
+            .hint("windlass plan list tells which there are")
+            .into());
     };
     Ok((run, plan))
 }
@@ -298,18 +301,26 @@ fn mark(stored: &Stored, command: &PlanMark) -> anyhow::Result<Outcome> {
         let known: Vec<&str> = known.collect();
         let message = format!("the plan has no task `{}`", command.task);
         let refusal = Refusal::not_found("no_such_task", message);
-        return Err(refusal.hint(format!("its tasks: {}", known.join(", "))).into());
+        return Err(refusal
+            .hint(format!("its tasks: {}", known.join(", ")))
+            .into());
     }
     plan.may_mark(&command.task, status)
         .map_err(|why| Refusal::conflict("cannot_be_marked", why))?;
     let task = PlanTaskId::new(command.task.as_str())?;
-    let result = command.result.as_ref().map(|text| {
-        serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))
-    });
+    let result = command
+        .result
+        .as_ref()
+        .map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())));
     store
         .mark_task(&id, (&task, status), result, stored.who(), now())
         .map_err(refused)?;
-    said(store, &run, &format!("`{task}` is marked {}", status.as_str()), command.json)
+    said(
+        store,
+        &run,
+        &format!("`{task}` is marked {}", status.as_str()),
+        command.json,
+    )
 }
 
 fn edit(stored: &Stored, command: &PlanEdit) -> anyhow::Result<Outcome> {
@@ -341,7 +352,10 @@ fn said(store: &Store, run: &Run, what: &str, as_json: bool) -> anyhow::Result<O
     let onward = Onward::of(store, run.id())?;
     if as_json {
         let next = (onward.state != RunState::Ended).then(|| onward.command());
-        put(&format!("{}\n", json!({"run": run.id(), "done": what, "next": next})))?;
+        put(&format!(
+            "{}\n",
+            json!({"run": run.id(), "done": what, "next": next})
+        ))?;
     } else {
         say(what)?;
         complain(&onward.told())?;

@@ -11,6 +11,7 @@ mod documentation;
 mod examples;
 mod holds;
 mod kills;
+mod plans;
 mod policy;
 mod program;
 mod reload;

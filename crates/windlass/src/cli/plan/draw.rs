@@ -53,7 +53,13 @@ pub(super) fn drawn(plan: &PlanState, now: Timestamp) -> String {
             word(line.state.status),
             one_line(line.task.description.as_str(), SHOWN)
         );
-        let others: Vec<&str> = line.task.depends_on.iter().skip(1).map(|id| id.as_str()).collect();
+        let others: Vec<&str> = line
+            .task
+            .depends_on
+            .iter()
+            .skip(1)
+            .map(|id| id.as_str())
+            .collect();
         if !others.is_empty() {
             let _ = write!(text, " (also after {})", others.join(", "));
         }
@@ -72,7 +78,12 @@ pub(super) fn drawn(plan: &PlanState, now: Timestamp) -> String {
             _ => None,
         };
         if let Some(why) = why {
-            let _ = writeln!(text, "  {}  {}", " ".repeat(widest), one_line(&why, 2 * SHOWN));
+            let _ = writeln!(
+                text,
+                "  {}  {}",
+                " ".repeat(widest),
+                one_line(&why, 2 * SHOWN)
+            );
         }
     }
     text

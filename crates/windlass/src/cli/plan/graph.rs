@@ -43,10 +43,9 @@ pub(super) fn drawn(plan: &PlanState, graph: Graph) -> String {
     }
     for (task, _) in plan.tasks() {
         for before in &task.depends_on {
-            let (Some(from), Some(to)) = (
-                numbers.get(before.as_str()),
-                numbers.get(task.id.as_str()),
-            ) else {
+            let (Some(from), Some(to)) =
+                (numbers.get(before.as_str()), numbers.get(task.id.as_str()))
+            else {
                 continue;
             };
             let _ = match graph {
