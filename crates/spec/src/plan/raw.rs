@@ -233,7 +233,10 @@ fn read_task(
         Work::Agent(_) | Work::ByHand => None,
     });
     let Some(description) = description else {
-        errors.push(PlanError::NothingToDo(id));
+        // Of one that is wrong otherwise, it is not known what it was to be.
+        if errors.len() == before {
+            errors.push(PlanError::NothingToDo(id));
+        }
         return None;
     };
     (errors.len() == before).then_some(PlanTask {

@@ -1,6 +1,7 @@
 //! What a person sees while a run goes on: a line for each thing that happened and, on a terminal, a
 //! spinner that says what is waited for. All of it goes to standard error.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +22,8 @@ pub(super) struct Live {
     spinner: ProgressBar,
     /// When the undo window of the call that is held is over.
     held_until: Arc<Mutex<Option<Timestamp>>>,
+    /// Runs whose task is one call: that they make it, and what came of it, is told by whoever wanted it.
+    single: Mutex<HashSet<RunId>>,
 }
 
 impl Live {
@@ -48,6 +51,7 @@ impl Live {
         Self {
             spinner,
             held_until,
+            single: Mutex::default(),
         }
     }
 
@@ -60,7 +64,8 @@ impl Live {
     pub(super) fn tell(&self, run: &RunId, progress: Progress<'_>) {
         match progress {
             Progress::Event(event) => {
-                if let Some(line) = told(run, event) {
+                let is_known = self.is_known(run, event);
+                if let Some(line) = told(run, event).filter(|_| !is_known) {
                     self.line(line.trim_end());
                 }
                 self.spinner.set_message(awaited(event));
@@ -77,6 +82,19 @@ impl Live {
             Progress::Model(_) => {}
             Progress::Done(run) if run.parent().is_none() => self.spinner.finish_and_clear(),
             Progress::Done(_) => {}
+        }
+    }
+
+    /// Whether an event says nothing that is not told anyway.
+    fn is_known(&self, run: &RunId, event: &Event) -> bool {
+        let mut single = self.single.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Started { run, task, .. } if task.call.is_some() => {
+                single.insert(run.clone());
+                false
+            }
+            Event::ModelAnswered { .. } | Event::CallEnded { .. } => single.contains(run),
+            _ => false,
         }
     }
 

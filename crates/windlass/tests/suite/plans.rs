@@ -72,7 +72,7 @@ fn same(told: &str) -> String {
         .map(|line| match line.find(" ms ") {
             Some(end) => {
                 let digits = line[..end].trim_end_matches(|c: char| c.is_ascii_digit());
-                format!("{}N{}", digits.trim_end(), &line[end..])
+                format!("{} N{}", digits.trim_end(), &line[end..])
             }
             None => line.to_owned(),
         })
@@ -269,7 +269,7 @@ fn a_plan_whose_process_is_killed_is_done_once() {
             let asked = listed.lines().find(|line| line.starts_with('{')).unwrap();
             let asked: Value = serde_json::from_str(asked).unwrap();
             let call = asked["call"].as_str().unwrap_or_else(|| panic!("{asked}"));
-            let told = place.run(&["approvals", "approve", call, "--confirm", "pay"]);
+            let told = place.run(&["approvals", "approve", call, "--yes"]);
             assert!(told.contains("exit code 0"), "{told}");
         } else {
             child.kill().unwrap();
