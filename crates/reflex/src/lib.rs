@@ -11,6 +11,7 @@ mod choose;
 pub mod evaluate;
 mod extract;
 mod fill;
+mod fit;
 mod lexicon;
 mod meaning;
 mod observation;
@@ -23,6 +24,10 @@ mod strategy;
 mod text;
 
 pub use choose::{Choice, Reflex, Settings, ToolView};
+pub use fit::{
+    ContentWord, MentionedValue, ToolFit, ValueKind, content_words, content_words_of_name,
+    mentioned_values, parts,
+};
 pub use search::{Hit, Selection, ToolIndex, estimated_tokens};
 
 pub(crate) use parameter::written as parameter_text;
