@@ -31,6 +31,7 @@ pub use outcome::{FoldError, Next, PermitError, RunEnd, Waiting};
 pub(crate) use people::offered;
 pub use people::{ASK_HUMAN, GateStep, REQUEST_AUTHORIZATION, ToolQuestion};
 pub use repair::{NotJson, repair_json};
+pub use request::NO_TOOL_NOTE;
 pub use settings::{Budget, Settings};
 pub use stand::{Reply, Stand};
 pub use state::{Entry, Run, TurnState};

@@ -14,6 +14,7 @@ mod fill;
 mod fit;
 mod lexicon;
 mod meaning;
+mod missing;
 mod observation;
 mod parameter;
 mod plan;

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use windlass_spec::registry::Permission;
-use windlass_spec::{Agent, CallId, Failure, RawUserIntent, RunId, Timestamp, ToolName, Turn};
+use windlass_spec::{
+    Agent, CallId, Failure, RawUserIntent, RunId, Timestamp, ToolGapReport, ToolName, Turn,
+};
 
 use super::settings::Settings;
 use crate::approval::{Approval, Principal, Request};
@@ -79,6 +81,9 @@ pub enum Event {
         /// The arguments of tools that the operator sets, and that calls may leave out.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         set: BTreeMap<ToolName, Vec<String>>,
+        /// What no tool seems to do of what the task wants.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gap: Option<Box<ToolGapReport>>,
         /// When.
         at: Timestamp,
     },

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use serde_json::Value;
+use windlass_embed::split_identifier;
 use windlass_reflex::{Reflex, ToolIndex, ToolView, parts};
 use windlass_spec::{
     Confidence, MissingCapability, NearestTool, NonEmptyText, ToolGapReport, ToolName,
@@ -91,8 +93,49 @@ impl<'a> ToolGapDetector<'a> {
     /// What tools a task lacks; nothing if those at hand seem to do, or if the task asks for nothing.
     #[must_use]
     pub fn detect_missing_tools(&self, task: &str) -> Option<ToolGapReport> {
-        let assessment = self.assess(task);
-        self.report(task, &assessment, self.calibration.threshold)
+        self.detect_above(task, self.calibration.threshold)
+    }
+
+    /// The same, where what is less likely missing than `least` is not told.
+    #[must_use]
+    pub fn detect_above(&self, task: &str, least: f64) -> Option<ToolGapReport> {
+        self.report(task, &self.assess(task), least)
+    }
+
+    /// A report that all of a task is missing, whatever its words look like: for who knows better.
+    #[must_use]
+    pub fn report_of(&self, task: &str) -> Option<ToolGapReport> {
+        let whole = self.capability(beginning(task, LONGEST_TASK).trim())?;
+        let assessment = Assessment {
+            probability: whole.probability,
+            capabilities: vec![whole],
+        };
+        self.report(task, &assessment, 0.0)
+    }
+
+    /// What is missing where a tool of this name was asked for with these arguments.
+    #[must_use]
+    pub fn missing_named(&self, name: &str, arguments: &Value) -> Option<MissingCapability> {
+        let words = split_identifier(name);
+        let named = self.capability(&words);
+        let wanted_tool = ToolName::new(name).ok();
+        let proposed = wanted_tool
+            .clone()
+            .and_then(|name| propose::of_call(name, arguments));
+        Some(MissingCapability {
+            capability: NonEmptyText::new(beginning(name, LONGEST_CAPABILITY)).ok()?,
+            wanted_tool,
+            confidence: named.as_ref().map(|named| rounded(named.probability)),
+            nearest_tools: named.map_or_else(Vec::new, |named| self.told(&named)),
+            proposed_tool: proposed.as_ref().and_then(propose::written),
+        })
+    }
+
+    /// The tools that come nearest to what a text says, nearest first; a few.
+    #[must_use]
+    pub fn nearest(&self, text: &str) -> Vec<NearestTool> {
+        let found = self.capability(text);
+        found.map_or_else(Vec::new, |found| self.told(&found))
     }
 
     /// Which of the capabilities that somebody named for a task no tool at hand has. What is named is
@@ -102,6 +145,7 @@ impl<'a> ToolGapDetector<'a> {
         &self,
         task: &str,
         named: &[S],
+        least: f64,
     ) -> Option<ToolGapReport> {
         let capabilities: Vec<Capability> = named
             .iter()
@@ -115,7 +159,7 @@ impl<'a> ToolGapDetector<'a> {
             probability,
             capabilities,
         };
-        self.report(task, &assessment, self.calibration.threshold)
+        self.report(task, &assessment, least)
     }
 
     /// How likely the tools at hand do not suffice for a task, and for what.
@@ -185,7 +229,7 @@ impl<'a> ToolGapDetector<'a> {
         Some(report.with_confidence(confidence))
     }
 
-    fn missing(&self, capability: &Capability) -> Option<MissingCapability> {
+    fn told(&self, capability: &Capability) -> Vec<NearestTool> {
         let nearest = capability
             .nearest
             .iter()
@@ -196,12 +240,18 @@ impl<'a> ToolGapDetector<'a> {
                     nearness: rounded(*does),
                 })
             });
+        nearest.collect()
+    }
+
+    fn missing(&self, capability: &Capability) -> Option<MissingCapability> {
         let text = beginning(&capability.text, LONGEST_CAPABILITY).trim();
+        let proposed = propose::specification(text);
         Some(MissingCapability {
             capability: NonEmptyText::new(text).ok()?,
+            wanted_tool: proposed.as_ref().map(|tool| tool.name().clone()),
             confidence: Some(rounded(capability.probability)),
-            nearest_tools: nearest.collect(),
-            proposed_tool: propose::specification(text).and_then(|tool| propose::written(&tool)),
+            nearest_tools: self.told(capability),
+            proposed_tool: proposed.as_ref().and_then(propose::written),
         })
     }
 }

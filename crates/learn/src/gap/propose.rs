@@ -4,6 +4,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use serde_json::Value;
+use windlass_embed::split_identifier;
 use windlass_reflex::{ContentWord, MentionedValue, ValueKind, content_words, mentioned_values};
 use windlass_spec::{
     Field, NonEmptyText, Signature, ToolName, ToolSpecification, Type, write_tool,
@@ -42,6 +44,35 @@ pub fn specification(capability: &str) -> Option<ToolSpecification> {
         NonEmptyText::new(description).ok()?,
         signature,
     ))
+}
+
+/// A tool of a name that was called with these arguments.
+pub(super) fn of_call(name: ToolName, arguments: &Value) -> Option<ToolSpecification> {
+    let arguments = arguments
+        .as_object()
+        .into_iter()
+        .flatten()
+        .take(MOST_PARAMETERS);
+    let fields: Vec<Field> = arguments
+        .filter(|(key, _)| !key.trim().is_empty())
+        .map(|(key, value)| Field::required(key.as_str(), type_of(value)))
+        .collect();
+    let description = split_identifier(name.as_str()).to_lowercase();
+    let description = NonEmptyText::or(&description, name.as_str());
+    let signature = Signature::new(fields, Type::Text).ok()?;
+    Some(ToolSpecification::new(name, description, signature))
+}
+
+fn type_of(value: &Value) -> Type {
+    match value {
+        Value::String(_) => Type::Text,
+        Value::Bool(_) => Type::Boolean,
+        Value::Number(number) if number.is_f64() => Type::Number,
+        Value::Number(_) => Type::Integer,
+        Value::Object(_) => Type::Object,
+        Value::Array(_) => Type::Array,
+        Value::Null => Type::Any,
+    }
 }
 
 /// A tool as it would stand in an agent file.

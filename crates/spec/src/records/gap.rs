@@ -56,6 +56,10 @@ pub struct MissingCapability {
     /// What is missing; one of the report's `missing_tools`.
     #[schemars(with = "schema::Text")]
     pub capability: NonEmptyText,
+    /// What a tool that does it would be called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::Name>")]
+    pub wanted_tool: Option<ToolName>,
     /// How likely no tool does it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
