@@ -7,6 +7,7 @@ use windlass_embed::split_identifier;
 use windlass_reflex::{Reflex, ToolIndex, ToolView, parts};
 use windlass_spec::{
     Confidence, MissingCapability, NearestTool, NonEmptyText, ToolGapReport, ToolName,
+    ToolSpecification,
 };
 
 use super::calibration::Calibration;
@@ -82,6 +83,12 @@ impl<'a> ToolGapDetector<'a> {
             reflex: Reflex::default(),
             calibration: Calibration::SHIPPED,
         }
+    }
+
+    /// A detector for tools as agents declare them.
+    #[must_use]
+    pub fn of_specifications(tools: impl IntoIterator<Item = &'a ToolSpecification>) -> Self {
+        Self::new(tools.into_iter().map(ToolView::from))
     }
 
     /// From which probability on there is said to be a gap.

@@ -13,6 +13,7 @@ mod features;
 mod logistic;
 mod propose;
 mod shipped;
+mod wishes;
 mod words;
 
 pub use detector::{Assessment, Capability, ToolGapDetector};
@@ -21,3 +22,4 @@ pub use evaluate::{
     WrongCase, evaluate, fit, read_cases,
 };
 pub use propose::specification as proposed_specification;
+pub use wishes::merge as merge_wishes;

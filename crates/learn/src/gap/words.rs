@@ -124,7 +124,7 @@ pub(super) fn coverage(words: &[&Word], others: &[&Word]) -> Option<Coverage> {
 
 /// Words that nearly every tool has in its name or description.
 #[rustfmt::skip] // A table, read across.
-fn is_light(lower: &str) -> bool {
+pub(super) fn is_light(lower: &str) -> bool {
     matches!(
         lower,
         "retrieve" | "retrieves" | "calculate" | "calculates" | "compute" | "computes" |
