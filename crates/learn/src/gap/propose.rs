@@ -91,9 +91,14 @@ fn name(words: &[ContentWord], values: &[MentionedValue]) -> Option<ToolName> {
         word.lower.len() <= LONGEST_WORD && word.lower.chars().all(|c| c.is_ascii_alphanumeric())
     };
     let usable: Vec<&ContentWord> = words.iter().filter(plain).collect();
+    // Values say which, not what; they give a name only where nothing else does.
+    let own: Vec<&ContentWord> = usable
+        .iter()
+        .copied()
+        .filter(|word| !is_value(word))
+        .collect();
     let mut chosen: Vec<&str> = Vec::new();
-    let own = usable.iter().copied().filter(|word| !is_value(word));
-    for word in own.chain(usable.iter().copied()) {
+    for word in if own.is_empty() { usable } else { own } {
         let known = chosen.contains(&word.lower.as_str());
         // `want to find` asks twice and says nothing more.
         let repeats = word.asks && !chosen.is_empty();
@@ -123,7 +128,14 @@ fn parameters(text: &str, words: &[ContentWord], values: &[MentionedValue]) -> V
         let (usual, ty) = usual(value.kind);
         let named = match value.kind {
             ValueKind::Integer | ValueKind::Number | ValueKind::Code | ValueKind::List => {
-                word_before(text, words, value).or_else(|| unit_word(value))
+                let before = word_before(text, words, value);
+                let unit = || unit_word(value);
+                before
+                    .or_else(unit)
+                    .or_else(|| word_after(text, words, value))
+            }
+            ValueKind::Place | ValueKind::Date | ValueKind::Time => {
+                direction(text, value).map(|direction| format!("{direction}_{usual}"))
             }
             _ => None,
         };
@@ -155,6 +167,7 @@ fn usual(kind: ValueKind) -> (&'static str, Type) {
         ValueKind::Url => ("url", Type::Text),
         ValueKind::Path => ("path", Type::Text),
         ValueKind::Place => ("location", Type::Text),
+        ValueKind::Language => ("language", Type::Text),
         ValueKind::Name => ("name", Type::Text),
         ValueKind::Quoted => ("text", Type::Text),
         ValueKind::List => ("items", Type::list(Type::Text)),
@@ -176,6 +189,27 @@ fn word_before(text: &str, words: &[ContentWord], value: &MentionedValue) -> Opt
     let plain = before.lower.chars().all(|c| c.is_ascii_alphabetic());
     (joins && plain && !before.asks && between.len() <= 12 && before.lower.len() <= LONGEST_WORD)
         .then(|| before.lower.clone())
+}
+
+/// The word that says what is counted: `people` in `2 people`.
+fn word_after(text: &str, words: &[ContentWord], value: &MentionedValue) -> Option<String> {
+    let after = words
+        .iter()
+        .find(|word| word.place.start >= value.place.end)?;
+    let between = text.get(value.place.end..after.place.start)?;
+    let plain = after.lower.chars().all(|c| c.is_ascii_alphabetic());
+    (between == " " && plain && after.lower.len() <= LONGEST_WORD).then(|| after.lower.clone())
+}
+
+/// Whether something begins or ends there.
+fn direction(text: &str, value: &MentionedValue) -> Option<&'static str> {
+    let before = text.get(..value.place.start)?.trim_end();
+    let word = before.rsplit(|c: char| !c.is_alphanumeric()).next()?;
+    match word.to_lowercase().as_str() {
+        "from" => Some("from"),
+        "to" | "until" => Some("to"),
+        _ => None,
+    }
 }
 
 fn unit_word(value: &MentionedValue) -> Option<String> {

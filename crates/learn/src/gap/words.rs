@@ -184,7 +184,7 @@ fn words_of_kind(kind: ValueKind) -> &'static [&'static str] {
         ValueKind::Email => &["email", "address"],
         ValueKind::Url => &["url", "website"],
         ValueKind::Path => &["file", "path"],
-        ValueKind::Name => &["name", "specific"],
+        ValueKind::Name | ValueKind::Language => &["name", "specific"],
         ValueKind::Integer
         | ValueKind::Number
         | ValueKind::Quoted

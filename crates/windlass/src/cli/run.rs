@@ -164,10 +164,13 @@ pub(super) fn show_end(run: &Run, store: &Store, as_json: bool) -> anyhow::Resul
             if let Some(told) = why_early(end) {
                 complain(&told)?;
             }
-            // What showed before the run was told then.
+            // What showed before the run was told then, and need not be told again.
+            let is_new = gaps
+                .iter()
+                .all(|gap| gap.moment() != Some(GapMoment::BeforeRun));
             for gap in gaps
                 .iter()
-                .filter(|gap| gap.moment() == Some(GapMoment::DuringRun))
+                .filter(|gap| is_new && gap.moment() == Some(GapMoment::DuringRun))
             {
                 complain(&gaps::told(gap))?;
             }
