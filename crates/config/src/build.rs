@@ -20,7 +20,7 @@ use windlass_spec::{Confidence, TimeoutSeconds};
 use crate::configuration::{Category, Configuration, Inner};
 use crate::rules::known;
 use crate::settings::{
-    AgentSettings, Breaker, Ceilings, Files, Gate, Http, Intent, Intents, Library, Principal,
+    AgentSettings, Breaker, Ceilings, Files, Gaps, Gate, Http, Intent, Intents, Library, Principal,
     Search, Selection, WithoutConfidence,
 };
 use crate::show;
@@ -81,6 +81,11 @@ pub(crate) fn build(tree: Node) -> Configuration {
             always: parsed_all(tree.items(&["selection", "always"])),
         },
         intents: intents(&tree),
+        gaps: Gaps {
+            check: boolean(&tree, &["gaps", "check"]).unwrap_or(true),
+            threshold: confidence(tree.at(&["gaps", "threshold"])).unwrap_or(Confidence::FULL),
+            ask_model: boolean(&tree, &["gaps", "ask_model"]).unwrap_or(false),
+        },
         files: Files {
             roots: tree
                 .items(&["files", "roots"])

@@ -15,7 +15,7 @@ use crate::build::build;
 use crate::keys;
 use crate::origin::Origin;
 use crate::settings::{
-    AgentSettings, Breaker, Ceilings, Files, Gate, Http, Intents, Library, Principal, Search,
+    AgentSettings, Breaker, Ceilings, Files, Gaps, Gate, Http, Intents, Library, Principal, Search,
     Selection,
 };
 use crate::tree::Node;
@@ -51,6 +51,7 @@ pub(crate) struct Inner {
     pub(crate) breaker: Breaker,
     pub(crate) selection: Selection,
     pub(crate) intents: Intents,
+    pub(crate) gaps: Gaps,
     pub(crate) files: Files,
     pub(crate) http: Http,
     pub(crate) search: Search,
@@ -218,6 +219,12 @@ impl Configuration {
     #[must_use]
     pub fn intents(&self) -> &Intents {
         &self.inner.intents
+    }
+
+    /// What is found out about tools that a task lacks.
+    #[must_use]
+    pub fn gaps(&self) -> Gaps {
+        self.inner.gaps
     }
 
     /// What the built-in file tools may do.

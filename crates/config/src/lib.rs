@@ -31,7 +31,7 @@ pub use mistake::{Mistake, Severity};
 pub use origin::{Layer, Origin};
 pub use schema::schema;
 pub use settings::{
-    AgentSettings, Breaker, Ceilings, Files, Gate, Http, Intent, Intents, Library, Principal,
+    AgentSettings, Breaker, Ceilings, Files, Gaps, Gate, Http, Intent, Intents, Library, Principal,
     Search, Selection, WithoutConfidence,
 };
 pub use show::Shown;

@@ -87,6 +87,17 @@ pub struct Selection {
     pub always: Vec<ToolName>,
 }
 
+/// What is found out about tools that a task lacks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gaps {
+    /// Whether anything is, before a run.
+    pub check: bool,
+    /// What is less likely missing than this is not told.
+    pub threshold: Confidence,
+    /// Whether the model is asked which capabilities a task needs.
+    pub ask_model: bool,
+}
+
 /// What people want, by examples of how they say it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Intents {

@@ -37,6 +37,7 @@ pub use plan::{
     TaskState, UPDATE_TASK_STATUS,
 };
 pub use repair::{NotJson, repair_json};
+pub use request::NO_TOOL_NOTE;
 pub use settings::{Budget, Settings};
 pub use single::SingleCall;
 pub use stand::{Reply, Stand};

@@ -84,6 +84,17 @@ impl StaticEmbedder {
     /// The embedding of `text`; zero if no word of it is known. Of a long text, the first 512 tokens
     /// count.
     pub fn embed(&self, text: &str) -> Embedding {
+        Embedding::of_finite(self.sum(text).into())
+    }
+
+    /// How much a text says: the length of its vectors' sum, before it is brought to unit length. Rare
+    /// words are long, words like `the` are short, and what is not known has no length at all.
+    pub fn weight(&self, text: &str) -> f32 {
+        let squares = self.sum(text).map(|value| value * value);
+        squares.iter().sum::<f32>().sqrt()
+    }
+
+    fn sum(&self, text: &str) -> [f32; DIMENSION] {
         let mut sum = [0.0f32; DIMENSION];
         let mut left = MAX_TOKENS;
         visit_tokens(text, |row| {
@@ -95,7 +106,7 @@ impl StaticEmbedder {
                 ControlFlow::Continue(())
             }
         });
-        Embedding::of_finite(sum.into())
+        sum
     }
 
     /// The vocabulary rows of all tokens of `text`, in order. A word that is not in the vocabulary,

@@ -4,4 +4,5 @@
 //! Everything here is pure computation: no IO, no clock, no randomness. The same examples always
 //! give the same classifier.
 
+pub mod gap;
 pub mod intent;

@@ -4,6 +4,7 @@
 mod suite {
     mod classify;
     mod evaluate;
+    mod gap;
     mod properties;
     mod shipped;
     mod understand;

@@ -9,6 +9,7 @@ use windlass_core::model::{
 use crate::choose::{Reflex, ToolView};
 use crate::extract::Reading;
 use crate::extract::date::{Date, stated_today};
+use crate::missing;
 use crate::plan::{Plan, Step};
 use crate::{observation, strategy};
 
@@ -25,6 +26,8 @@ struct Situation<'a> {
     task: &'a str,
     /// What was said before the task, latest first.
     earlier: Vec<&'a str>,
+    /// What no tool does, as the system message says.
+    missing: Vec<&'a str>,
     done: Vec<Done<'a>>,
     today: Option<Date>,
 }
@@ -75,7 +78,11 @@ impl Reflex {
         let tools: Vec<ToolView<'_>> = callable.iter().map(|&index| views[index]).collect();
         let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
         let sequences = strategy::sequences(situation.system, &names);
-        let reading = Reading::new(situation.task, situation.today);
+        let possible = missing::possible(situation.task, &situation.missing);
+        let Some(possible) = possible else {
+            return conclusion(situation, 0.0, &names);
+        };
+        let reading = Reading::new(&possible, situation.today);
         let plan = Plan::new(self, &reading, &tools, &sequences);
         let made: Vec<&str> = situation
             .done
@@ -84,7 +91,7 @@ impl Reflex {
             .filter(|tool| *tool != ASK_HUMAN)
             .collect();
         let Some(step) = plan.next(&made, &names) else {
-            return conclusion(situation, &plan, &names);
+            return conclusion(situation, plan.confidence, &names);
         };
         let tool = &tools[step.tool];
         let (arguments, missing, confidence) = self.arguments(situation, step, tool);
@@ -97,7 +104,7 @@ impl Reflex {
             .iter()
             .any(|done| done.tool == tool.name && *done.arguments == arguments);
         if repeated {
-            return conclusion(situation, &plan, &names);
+            return conclusion(situation, plan.confidence, &names);
         }
         let why = if step.from_strategy {
             format!(
@@ -198,13 +205,13 @@ impl Reflex {
 
 impl<'a> Situation<'a> {
     fn new(request: &'a ModelRequest) -> Self {
-        let mut system = "";
+        let (mut system, mut missing) = ("", Vec::new());
         let mut said: Vec<(usize, &str)> = Vec::new();
         let mut today = None;
         for (index, message) in request.messages.iter().enumerate() {
             match message {
                 ChatMessage::System { content } => {
-                    system = content;
+                    (system, missing) = missing::told(content);
                     today = stated_today(crate::text::beginning(content, 20_000));
                 }
                 ChatMessage::User { content } if !is_note(content) => said.push((index, content)),
@@ -241,6 +248,7 @@ impl<'a> Situation<'a> {
                 .map(|(_, text)| text)
                 .take(6)
                 .collect(),
+            missing,
             done,
             today,
         }
@@ -313,8 +321,8 @@ fn observed(done: &[Done<'_>]) -> Vec<String> {
     texts
 }
 
-fn conclusion(situation: &Situation<'_>, plan: &Plan, names: &[&str]) -> ModelAnswer {
-    let texts = observed(&situation.done);
+fn conclusion(situation: &Situation<'_>, confidence: f64, names: &[&str]) -> ModelAnswer {
+    let mut texts = observed(&situation.done);
     if texts.is_empty() {
         let shown = names
             .iter()
@@ -326,6 +334,9 @@ fn conclusion(situation: &Situation<'_>, plan: &Plan, names: &[&str]) -> ModelAn
             "I cannot help: no task was given.".to_owned()
         } else if names.is_empty() {
             "I cannot do this: I have no tools.".to_owned()
+        } else if !situation.missing.is_empty() {
+            let missing = situation.missing.join("; ");
+            format!("I cannot do this, none of my tools does: {missing}. I have `{shown}`.")
         } else {
             format!("I cannot do this: none of my tools fits the task. I have `{shown}`.")
         };
@@ -333,7 +344,14 @@ fn conclusion(situation: &Situation<'_>, plan: &Plan, names: &[&str]) -> ModelAn
     }
     let used: Vec<&str> = situation.done.iter().map(|done| done.tool).collect();
     let reasoning = format!("The answer is what `{}` returned.", used.join("`, `"));
-    finish(&texts.join("\n"), &reasoning, plan.confidence)
+    let mut confidence = confidence;
+    for missing in &situation.missing {
+        texts.push(format!(
+            "I could not do this, none of my tools does: {missing}."
+        ));
+        confidence = confidence.min(CANNOT);
+    }
+    finish(&texts.join("\n"), &reasoning, confidence)
 }
 
 fn lacking(

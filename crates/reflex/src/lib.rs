@@ -11,8 +11,10 @@ mod choose;
 pub mod evaluate;
 mod extract;
 mod fill;
+mod fit;
 mod lexicon;
 mod meaning;
+mod missing;
 mod observation;
 mod parameter;
 mod plan;
@@ -23,6 +25,10 @@ mod strategy;
 mod text;
 
 pub use choose::{Choice, Reflex, Settings, ToolView};
+pub use fit::{
+    ContentWord, MentionedValue, ToolFit, ValueKind, content_words, content_words_of_name,
+    mentioned_values, parts,
+};
 pub use search::{Hit, Selection, ToolIndex, estimated_tokens};
 
 pub(crate) use parameter::written as parameter_text;

@@ -31,12 +31,7 @@ pub(crate) fn rank(task: &Text, tools: &[ToolView<'_>], meaning: &Meaning) -> Ve
         return Vec::new();
     }
     let source = task.source.as_str();
-    let task_stems: HashSet<&str> = task
-        .tokens
-        .iter()
-        .filter(|token| token.is_word())
-        .map(|token| token.stem.as_str())
-        .collect();
+    let task_stems = stems(task);
     let texts: Vec<String> = tools.iter().map(|tool| whole_text(tool)).collect();
     let shared = Bm25Index::build(&texts).scores(source);
     let most = shared.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
@@ -66,6 +61,24 @@ pub(crate) fn rank(task: &Text, tools: &[ToolView<'_>], meaning: &Meaning) -> Ve
     }
     ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.index.cmp(&b.index)));
     ranked
+}
+
+/// One tool's standing by itself: without others there is no share in words.
+pub(crate) fn standing(task: &Text, tool: &ToolView<'_>, meaning: &Meaning) -> Ranked {
+    let short = tool_text(tool.name, beginning(tool.description, 600));
+    let likeness = meaning.of(&task.source).cosine(&meaning.of(&short));
+    let named = name_share(tool.name, &stems(task));
+    Ranked {
+        index: 0,
+        score: likeness + 0.2 * named,
+        likeness,
+        named,
+    }
+}
+
+fn stems(task: &Text) -> HashSet<&str> {
+    let words = task.tokens.iter().filter(|token| token.is_word());
+    words.map(|token| token.stem.as_str()).collect()
 }
 
 /// Name, description and parameters as one text.

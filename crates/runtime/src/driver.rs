@@ -26,6 +26,7 @@ use windlass_store::{Durability, crash_point};
 use self::waiting::{Goes, LOOK, Put};
 use crate::crew::{Crew, CrewError, Worker};
 use crate::durable::{Beside, Durable, DurableError, Journal, TakenOver};
+use crate::gap::during_run;
 use crate::limiter::Limiter;
 use crate::progress::{Progress, Watch, watch_nothing};
 
@@ -301,6 +302,11 @@ impl Drive<'_> {
                 Next::Wait(waiting) => self.wait(waiting).await?,
                 Next::Done(end) => {
                     self.stop_children().await?;
+                    if let Some(gap) = during_run(&self.run) {
+                        // Kept before the end: a run that is over is not taken up again.
+                        let who = self.journal.who();
+                        self.driver.durable.note_gap(&self.run, who, gap).await?;
+                    }
                     self.journal.end(&end).await?;
                     return Ok(());
                 }

@@ -8,8 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use windlass_core::approval::{Approval, Hold, Identity, StandingCall};
 use windlass_core::limits::Limit;
-use windlass_core::run::{Event, RunEnd};
-use windlass_spec::{CallId, RunId, Timestamp, ToolName};
+use windlass_core::run::{Event, Run, RunEnd};
+use windlass_spec::{CallId, RunId, Timestamp, ToolGapReport, ToolName};
 use windlass_store::{Alongside, Durability, Mail, MailId, RedactedEvent, UsedUp};
 
 /// Something could not be kept or read back. The run stops at once: what is not in the journal did
@@ -85,6 +85,17 @@ pub trait Durable: Send + Sync {
         _limit: u32,
     ) -> DurableFuture<'d, Vec<(CallId, bool, Timestamp)>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Notes what a run lacked while it went on, once: who notes it again changes nothing. Where only
+    /// journals are kept, the journal tells.
+    fn note_gap<'d>(
+        &'d self,
+        _run: &'d Run,
+        _who: &'d Identity,
+        _report: ToolGapReport,
+    ) -> DurableFuture<'d, ()> {
+        Box::pin(std::future::ready(Ok(())))
     }
 
     /// Ends the questions that nobody decided in time. The runs that ask them get mail.

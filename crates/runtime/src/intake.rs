@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use crate::gap::GapCheck;
 use windlass_config::Configuration;
 use windlass_core::gate::Rules;
 use windlass_core::run::{LeftOut, LeftOutBecause, Run};
@@ -20,6 +21,8 @@ pub(crate) struct Intake {
     pub(crate) always: Vec<ToolName>,
     /// What tasks may want; nothing is found out about it without.
     pub(crate) intents: Option<Arc<Intents>>,
+    /// What is found out about tools that tasks lack; nothing without.
+    pub(crate) gaps: Option<GapCheck>,
 }
 
 impl Default for Intake {
@@ -29,6 +32,7 @@ impl Default for Intake {
             token_budget: usize::MAX,
             always: Vec::new(),
             intents: None,
+            gaps: None,
         }
     }
 }

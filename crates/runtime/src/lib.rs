@@ -8,6 +8,7 @@ mod choice;
 mod crew;
 mod driver;
 mod durable;
+mod gap;
 mod intake;
 mod limiter;
 mod memory;
@@ -19,6 +20,7 @@ pub use choice::{ModelChoice, NoModel, choose_model};
 pub use crew::{Crew, CrewError, ModelOf, Worker};
 pub use driver::{Asked, Asker, DriveError, Driver, NewTask, Patience, Stop, mail_event};
 pub use durable::{Beside, Durable, DurableError, DurableFuture, Journal, TakenOver, now};
+pub use gap::{at_load as gap_at_load, during_run as gap_during_run};
 pub use memory::InMemory;
 pub use progress::{Progress, Watch, frames, watch_nothing};
 pub use registry::{

@@ -16,6 +16,7 @@ use windlass_core::limits::Breaker;
 use windlass_policy::{DEFAULT_POLICIES, FloorSettings, Unstated};
 use windlass_spec::{Agent, ToolName, ToolSpecification};
 
+use crate::gap::GapCheck;
 use crate::intake::{Intake, Intents};
 
 pub use files::{ConfigurationFiles, PROJECT_FILE, Read};
@@ -165,10 +166,15 @@ impl Configured {
     /// What the configuration lays down about what models are shown.
     pub(crate) fn intake(&self) -> Intake {
         let selection = self.configuration.selection();
+        let gaps = self.configuration.gaps();
         Intake {
             token_budget: usize::try_from(selection.token_budget).unwrap_or(usize::MAX),
             always: selection.always.clone(),
             intents: Intents::of(&self.configuration).map(Arc::new),
+            gaps: gaps.check.then_some(GapCheck {
+                threshold: gaps.threshold,
+                ask_model: gaps.ask_model,
+            }),
         }
     }
 

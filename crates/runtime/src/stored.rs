@@ -9,10 +9,11 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use windlass_core::approval::{Identity, Principal, StandingCall};
 use windlass_core::limits::Limit;
-use windlass_core::run::{Event, RunEnd};
-use windlass_spec::{CallId, NonEmptyText, RunId, Timestamp, ToolName};
+use windlass_core::run::{Event, Run, RunEnd};
+use windlass_spec::{CallId, GapMoment, NonEmptyText, RunId, Timestamp, ToolGapReport, ToolName};
 use windlass_store::{
-    Durability, Error, Mail, NewRun, Options, RedactedEvent, Redactor, RunJournal, Store, UsedUp,
+    Durability, Error, Mail, NewGap, NewRun, Options, RedactedEvent, Redactor, RunJournal, Store,
+    UsedUp,
 };
 
 use crate::durable::{Beside, Durable, DurableError, DurableFuture, Journal, TakenOver, now};
@@ -226,6 +227,27 @@ impl Durable for Stored {
     ) -> DurableFuture<'d, Vec<(CallId, bool, Timestamp)>> {
         let ends = self.store.latest_ends(tenant, tool, limit);
         Box::pin(std::future::ready(ends.map_err(DurableError::from)))
+    }
+
+    fn note_gap<'d>(
+        &'d self,
+        run: &'d Run,
+        who: &'d Identity,
+        report: ToolGapReport,
+    ) -> DurableFuture<'d, ()> {
+        let (store, at, who) = (Arc::clone(&self.store), self.now(), who.clone());
+        let (run, agent) = (run.id().clone(), run.agent().name().clone());
+        waiting(move || {
+            let gap = NewGap {
+                run: Some(&run),
+                who: &who,
+                agent: &agent,
+                moment: GapMoment::DuringRun,
+                at,
+                report: &report,
+            };
+            store.record_gap(&gap).map(drop)
+        })
     }
 
     fn sweep(&self) -> DurableFuture<'_, ()> {

@@ -32,12 +32,12 @@ pub use nearest::{nearest, nearest_all};
 pub use read::{Reading, read};
 pub use records::{
     AgentReply, AgentResponse, CallChange, CallChangeError, CallId, CallRecord, CallState,
-    Confidence, Conversation, DEFAULT_DOMAIN, ExecutionStatus, IdError, Message, MessageCall,
-    MessageRole, MissingTool, NotAConfidence, NotOneOf, OutputError, RawUserIntent, ReasoningStep,
-    RunId, StepAction, StepCall, StepError, TaskError, TaskInput, TaskLineError, TaskLineProblem,
-    TaskOutput, ToolCall, ToolCallRecord, ToolCallStatus, ToolCounters, ToolExecutionResult,
-    ToolGapReport, ToolInvocation, Turn, UserIntent, UserIntentError, read_tasks, record_schemas,
-    tools_used,
+    Confidence, Conversation, DEFAULT_DOMAIN, ExecutionStatus, GapMoment, IdError, Message,
+    MessageCall, MessageRole, MissingCapability, MissingTool, NearestTool, NotAConfidence,
+    NotOneOf, OutputError, RawUserIntent, ReasoningStep, RunId, StepAction, StepCall, StepError,
+    TaskError, TaskInput, TaskLineError, TaskLineProblem, TaskOutput, ToolCall, ToolCallRecord,
+    ToolCallStatus, ToolCounters, ToolExecutionResult, ToolGapReport, ToolInvocation, Turn,
+    UserIntent, UserIntentError, read_tasks, record_schemas, tools_used,
 };
 pub use risk::{RiskLevel, UnknownWord};
 pub use signature::{

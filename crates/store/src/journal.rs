@@ -10,6 +10,7 @@ use crate::connection::Readers;
 use crate::crash::Points;
 use crate::error::Error;
 use crate::execution::Ended;
+use crate::gap::Noticed;
 use crate::lease::RunLease;
 use crate::mailbox;
 use crate::redact::{RedactedEvent, Redactor};
@@ -145,6 +146,7 @@ impl RunJournal {
         let (run, epoch) = (self.lease.run().clone(), self.lease.epoch());
         let points = Points::of_event(&payload);
         let ended = Ended::of(event.event());
+        let noticed = Noticed::of(event.event());
         move |seq| {
             Work::new(points, move |connection| {
                 let row = Row {
@@ -157,6 +159,9 @@ impl RunJournal {
                 insert(connection, &row)?;
                 if let Some(ended) = &ended {
                     ended.insert(connection)?;
+                }
+                if let Some(noticed) = &noticed {
+                    noticed.insert(connection, &run)?;
                 }
                 Ok(seq)
             })

@@ -142,6 +142,10 @@ impl Store {
                 "UPDATE executions SET error = NULL WHERE run = ?1",
                 [run.as_str()],
             )?;
+            connection.execute(
+                "UPDATE tool_gaps SET report = NULL WHERE run = ?1",
+                [run.as_str()],
+            )?;
             let events = i64::try_from(events).unwrap_or(i64::MAX);
             connection.execute(
                 "UPDATE runs SET task = NULL, purged_at = ?2, purged_events = ?3, purged_bytes = ?4,

@@ -15,6 +15,7 @@ mod doctor;
 mod ending;
 mod eval;
 mod format;
+mod gaps;
 mod holds;
 mod init;
 mod interrupt;
@@ -93,6 +94,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         Command::Holds(command) => holds::run(&command),
         Command::Policy(command) => policy::run(&command, &reporter),
         Command::Tools(command) => tools::run(&command, &reporter),
+        Command::Gaps(command) => gaps::run(&command, &reporter),
         Command::Mcp(command) => mcp::run(&command, &reporter),
         Command::Models(command) => models::run(&command),
         Command::Config(command) => config::run(&command, &reporter),

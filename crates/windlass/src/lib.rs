@@ -39,6 +39,7 @@ pub use windlass_core::approval::{Approval, PersonDecision};
 pub use windlass_core::gate::Governance;
 pub use windlass_core::run::{Event, Run, RunEnd, Settings};
 pub use windlass_gram as gram;
+pub use windlass_learn::gap::ToolGapDetector;
 #[cfg(feature = "mcp")]
 pub use windlass_mcp as mcp;
 pub use windlass_model::{
@@ -52,8 +53,8 @@ pub use windlass_runtime::{
 pub use windlass_spec as spec;
 pub use windlass_spec::{
     AgentFile, AgentName, AgentResponse, Message, Model, NonEmptyText, Provider, Reading,
-    RiskLevel, Signature, TaskInput, TaskOutput, ToolAttributes, ToolName, ToolResponse,
-    ToolSpecification, Type, read, write, write_agent,
+    RiskLevel, Signature, TaskInput, TaskOutput, ToolAttributes, ToolGapReport, ToolName,
+    ToolResponse, ToolSpecification, Type, read, write, write_agent,
 };
 pub use windlass_tools::{
     BindingFailure, BindingMode, BoundTool, BoundTools, BuiltinSettings, Tool, ToolBuildError,

@@ -119,6 +119,12 @@ const KEYS: &[Key] = &[
         default: Default::Nothing,
     },
     Key {
+        name: "gaps",
+        about: "What is found out about tools that a task lacks.",
+        shape: Shape::Table(GAPS),
+        default: Default::Nothing,
+    },
+    Key {
         name: "files",
         about: "What the built-in file tools may do.",
         shape: Shape::Table(FILES),
@@ -311,6 +317,27 @@ const INTENTS: Map = Map {
         default: Default::Number(0.5),
     }],
 };
+
+const GAPS: &[Key] = &[
+    Key {
+        name: "check",
+        about: "Whether it is found out before a run if any tool does what the task asks.",
+        shape: Shape::Boolean,
+        default: Default::Boolean(true),
+    },
+    Key {
+        name: "threshold",
+        about: "What is less likely missing than this is not told before a run.",
+        shape: Shape::Fraction,
+        default: Default::Number(0.9),
+    },
+    Key {
+        name: "ask_model",
+        about: "Whether the model is asked which capabilities a task needs; its word is held against the tools.",
+        shape: Shape::Boolean,
+        default: Default::Boolean(false),
+    },
+];
 
 const FILES: &[Key] = &[
     Key {

@@ -45,6 +45,7 @@ impl Run {
                 tools,
                 left_out,
                 set,
+                gap,
                 ..
             } => {
                 if self.end.is_some() {
@@ -55,6 +56,7 @@ impl Run {
                     tools: tools.clone(),
                     left_out: left_out.clone(),
                     set: set.clone(),
+                    gap: gap.as_deref().cloned(),
                 });
             }
             Event::Decided { call, decision, at } => self.take_decision(call, decision, *at)?,

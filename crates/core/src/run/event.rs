@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use windlass_spec::plan::{Plan, PlanTaskId};
 use windlass_spec::registry::Permission;
-use windlass_spec::{Agent, CallId, Failure, RawUserIntent, RunId, Timestamp, ToolName, Turn};
+use windlass_spec::{
+    Agent, CallId, Failure, RawUserIntent, RunId, Timestamp, ToolGapReport, ToolName, Turn,
+};
 
 use super::plan::{PlanTaskStatus, TaskEnd};
 use super::settings::Settings;
@@ -88,6 +90,9 @@ pub enum Event {
         /// The arguments of tools that the operator sets, and that calls may leave out.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         set: BTreeMap<ToolName, Vec<String>>,
+        /// What no tool seems to do of what the task wants.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gap: Option<Box<ToolGapReport>>,
         /// When.
         at: Timestamp,
     },

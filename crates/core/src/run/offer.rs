@@ -6,8 +6,8 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 use windlass_spec::{
-    CallRecord, Field, NonEmptyText, RawUserIntent, RiskLevel, Signature, ToolAttributes, ToolName,
-    ToolSpecification, Type,
+    CallRecord, Field, NonEmptyText, RawUserIntent, RiskLevel, Signature, ToolAttributes,
+    ToolGapReport, ToolName, ToolSpecification, Type,
 };
 
 use super::event::{LeftOut, LeftOutBecause};
@@ -49,6 +49,8 @@ pub struct Offer {
     pub left_out: Vec<LeftOut>,
     /// The arguments of tools that the operator sets, and that calls may leave out.
     pub set: BTreeMap<ToolName, Vec<String>>,
+    /// What no tool seems to do of what the task wants.
+    pub gap: Option<ToolGapReport>,
 }
 
 impl Offer {
@@ -117,10 +119,12 @@ impl Run {
         find_tools().filter(|_| can_find && self.is_finding(FIND_TOOLS))
     }
 
-    /// Takes what the model is shown from now on. What a task wants is found out once.
+    /// Takes what the model is shown from now on. What a task wants and lacks is found out once.
     pub(super) fn offer_tools(&mut self, mut offer: Offer) {
-        let known = self.offer.take().and_then(|offer| offer.intent);
-        offer.intent = offer.intent.or(known);
+        if let Some(known) = self.offer.take() {
+            offer.intent = offer.intent.or(known.intent);
+            offer.gap = offer.gap.or(known.gap);
+        }
         self.offer = Some(offer);
     }
 

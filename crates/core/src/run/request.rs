@@ -19,6 +19,13 @@ const HOW_TO_WORK: &str = "\
 Work step by step: think, call a tool, look at what it returns, and go on. When you are done, call \
 `finish` alone, with your answer, your reasoning, and your confidence from 0 to 1.";
 
+/// What comes before the list of what no tool seems to do. Reflex reads it, too.
+pub const NO_TOOL_NOTE: &str = "No tool here seems to do this:";
+
+const WHAT_TO_SAY: &str = "\
+If you cannot do it without a tool, say in your answer plainly what could not be done for want of one. \
+Never make up a result, and never say that something was done that was not.";
+
 impl Run {
     /// What this run may use: the agent's tools, and its sub-agents as if they were tools.
     #[must_use]
@@ -123,6 +130,15 @@ impl Run {
             for strategy in &self.task.strategies {
                 let _ = write!(text, "\n- {}", strategy.trim());
             }
+        }
+        if let Some(gap) = self.offer.as_ref().and_then(|offer| offer.gap.as_ref()) {
+            let _ = write!(text, "\n\n{NO_TOOL_NOTE}");
+            for missing in gap.missing_tools() {
+                // One line each, whatever the words of the task.
+                let words: Vec<&str> = missing.as_str().split_whitespace().collect();
+                let _ = write!(text, "\n- {}", words.join(" "));
+            }
+            let _ = write!(text, "\n{WHAT_TO_SAY}");
         }
         text
     }

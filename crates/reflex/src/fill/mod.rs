@@ -63,6 +63,8 @@ pub(crate) struct Filling {
     pub(crate) margins: Vec<f32>,
     /// How many explicit values of the text no argument uses.
     pub(crate) unused: usize,
+    /// The tokens that given arguments were made of: the first, and the one after the last.
+    pub(crate) used: Vec<(usize, usize)>,
 }
 
 /// Fills a form from a text.
@@ -82,6 +84,7 @@ pub(crate) fn fill(reading: &Reading, form: &Form<'_>, meaning: &Meaning) -> Fil
             Some((offer, margin)) => {
                 filling.scores.push(offer.score);
                 filling.margins.push(margin);
+                filling.used.push((offer.from, offer.to));
                 insert(&mut filling.arguments, &parameter.path, offer.value);
             }
             None if parameter.required => match fallback(parameter) {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_core::gate::Permit;
 use windlass_core::run::{CallEnd, Event, found};
-use windlass_spec::RawUserIntent;
+use windlass_spec::{RawUserIntent, ToolGapReport};
 use windlass_store::Durability;
 
 use super::{Drive, DriveError};
+use crate::gap::{GapCheck, before_run, before_run_by_model};
 use crate::intake::{Offered, find};
 
 /// How many tools are found if nothing is said.
@@ -49,7 +50,12 @@ impl Drive<'_> {
             .map(String::as_str)
             .collect();
         let offered = Offered::of(&self.run, &self.rules, &intake, &suggested);
-        if offered.is_shown(&self.run) && new_intent.is_none() {
+        let is_set_by_person = self.run.parent().is_none();
+        let gap = match intake.gaps.filter(|_| is_new && is_set_by_person) {
+            Some(check) => self.gap_before_run(check).await,
+            None => None,
+        };
+        if offered.is_shown(&self.run) && new_intent.is_none() && gap.is_none() {
             return Ok(false);
         }
         let event = Event::Offered {
@@ -57,10 +63,25 @@ impl Drive<'_> {
             tools: offered.tools,
             left_out: offered.left_out,
             set: offered.set,
+            gap: gap.map(Box::new),
             at: self.driver.durable.now(),
         };
         self.happen(event, Durability::Relaxed).await?;
         Ok(true)
+    }
+
+    /// What no tool seems to do of what the task asks. Where the model is asked and does not answer, the
+    /// matcher alone says.
+    async fn gap_before_run(&self, check: GapCheck) -> Option<ToolGapReport> {
+        if check.ask_model {
+            let cancel = self.driver.stop.at_once.child_token();
+            let model = &*self.worker.model;
+            let asked = before_run_by_model(&self.run, &self.rules, check, model, &cancel).await;
+            if let Some(found) = asked {
+                return found;
+            }
+        }
+        before_run(&self.run, &self.rules, check)
     }
 
     /// What comes of looking for tools.

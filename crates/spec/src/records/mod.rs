@@ -26,7 +26,7 @@ pub use call::{CallChange, CallChangeError, CallRecord};
 pub use confidence::{Confidence, NotAConfidence};
 pub use conversation::{Conversation, Message, MessageCall, MessageRole};
 pub use counters::ToolCounters;
-pub use gap::ToolGapReport;
+pub use gap::{GapMoment, MissingCapability, NearestTool, ToolGapReport};
 pub use id::{CallId, IdError, RunId, Turn};
 pub use intent::{RawUserIntent, UserIntent, UserIntentError};
 pub use output::{OutputError, TaskOutput};

@@ -9,6 +9,7 @@ mod executions;
 mod faults;
 mod forgeries;
 mod full_disk;
+mod gaps;
 mod holds;
 mod journal;
 mod limits;

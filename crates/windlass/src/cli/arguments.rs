@@ -3,6 +3,7 @@
 mod approvals;
 mod config;
 mod crew;
+mod gaps;
 mod holds;
 mod mcp;
 mod plan;
@@ -21,6 +22,7 @@ pub(crate) use approvals::{
 };
 pub(crate) use config::{Config, ConfigCommand, Doctor, Init};
 pub(crate) use crew::{ConfigurationOptions, CrewOptions, Limits};
+pub(crate) use gaps::{Gaps, GapsCheck, GapsCommand, GapsList, GapsPropose, GapsShow};
 pub(crate) use holds::{Holds, HoldsCommand, OneHold};
 pub(crate) use mcp::{
     Mcp, McpAdd, McpCall, McpCommand, McpImport, McpInspect, McpList, McpLogin, McpPins, McpRemove,
@@ -89,6 +91,8 @@ pub(crate) enum Command {
     Policy(Policy),
     /// See the tools of libraries, and call one by hand.
     Tools(Tools),
+    /// See what agents could not do for want of a tool, and what tools would do it.
+    Gaps(Gaps),
     /// Use the tools of MCP servers: add servers, see what they offer, accept what changed.
     Mcp(Mcp),
     /// List the models that can be asked from here.
@@ -381,6 +385,8 @@ pub(crate) enum EvalCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Is it noticed when no tool at hand does what a task asks?
+    Gap(EvalGap),
     /// Is it recognised what texts ask for, and which ask for nothing known?
     #[command(
         after_help = "Each line of the data is an object {text, intent, split}. Texts with the split `train` are \
@@ -394,6 +400,26 @@ pub(crate) enum EvalCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Each line of the data is an object {id, task, tools: [{name, description, input_schema}], \
+                  expected: {gap: true | false}}. The figures are from cross-validation: what is scored was \
+                  not learned from, and neither was its task or its right tool."
+)]
+pub(crate) struct EvalGap {
+    /// The labelled tasks, one JSON object a line.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: PathBuf,
+
+    /// Write what was judged wrongly to this file, one JSON object a line, worst first.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) failures: Option<PathBuf>,
+
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

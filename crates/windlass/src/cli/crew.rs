@@ -18,6 +18,7 @@ use windlass_spec::{Agent, AgentFile, AgentName, Model};
 use windlass_tools::{BindingMode, Tool, ToolLibrary};
 
 use super::arguments::{CrewOptions, Mode};
+use super::gaps;
 use super::libraries::{self, Sought};
 use super::report::Reporter;
 use super::schema::{read_file, unknown};
@@ -194,6 +195,7 @@ fn assemble_agent(
     };
     let elsewhere = libraries::named_in(&configured.policies, configuration, &[]);
     let crew = Crew::assemble(agents, agent, &library, mode, &model).map_err(|error| {
+        gaps::note_at_load(&error, agents, agent, &library, data);
         let hint = match (&error, options.library.as_slice()) {
             (CrewError::Binding { .. }, []) => {
                 "\nhint: name the library that has them with `--library`, or in `libraries` of \

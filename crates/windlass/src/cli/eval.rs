@@ -19,7 +19,7 @@ use windlass_spec::{
 };
 
 use super::Outcome;
-use super::arguments::{CrewOptions, Eval, EvalCommand, EvalSelect, Mode};
+use super::arguments::{CrewOptions, Eval, EvalCommand, EvalGap, EvalSelect, Mode};
 use super::crew;
 use super::live::bar;
 use super::terminal::{complain, put, say};
@@ -29,6 +29,7 @@ pub(super) fn run(command: &Eval) -> anyhow::Result<Outcome> {
         EvalCommand::Select(command) => select(command),
         EvalCommand::Risk { data, json } => risk(data, *json),
         EvalCommand::Intent { data, json } => intent(data, *json),
+        EvalCommand::Gap(command) => gap(command),
     }
 }
 
@@ -79,6 +80,33 @@ fn intent(data: &Path, as_json: bool) -> anyhow::Result<Outcome> {
         say(report.to_string().trim_end())?;
         say(&format!("learned in     {train_seconds:.2} s"))?;
         say(&format!("half within    {p50_ms:.3} ms"))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn gap(command: &EvalGap) -> anyhow::Result<Outcome> {
+    let place = command.data.display();
+    let text = std::fs::read_to_string(&command.data)
+        .with_context(|| format!("the cases in `{place}` cannot be read"))?;
+    // The errors tell their causes themselves.
+    let wrong = |error| anyhow::anyhow!("`{place}` is no file of labelled cases: {error}");
+    let cases = windlass_learn::gap::read_cases(&text).map_err(wrong)?;
+    let spinner = indicatif::ProgressBar::new_spinner().with_message("holding tasks against tools");
+    spinner.enable_steady_tick(std::time::Duration::from_millis(100));
+    let report = windlass_learn::gap::evaluate(&cases).map_err(wrong)?;
+    spinner.finish_and_clear();
+    if let Some(path) = &command.failures {
+        let lines = report.wrong.iter().map(|case| {
+            let told = json!({"id": case.id, "gap": case.gap, "probability": case.probability});
+            format!("{told}\n")
+        });
+        std::fs::write(path, lines.collect::<String>())
+            .with_context(|| format!("the failures cannot be written to `{}`", path.display()))?;
+    }
+    if command.json {
+        put(&format!("{}\n", serde_json::to_string(&report)?))?;
+    } else {
+        say(report.to_string().trim_end())?;
     }
     Ok(Outcome::Done)
 }

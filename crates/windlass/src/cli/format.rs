@@ -52,7 +52,7 @@ fn format_file(command: &Fmt, path: &Path, reporter: &Reporter) -> anyhow::Resul
 /// Replaces a file's content, following links. In one step where that changes nothing else about the
 /// file, so that no crash leaves half of it; in place where a new file would have another owner or
 /// lose its other names.
-fn replace(path: &Path, text: &str) -> Result<(), String> {
+pub(super) fn replace(path: &Path, text: &str) -> Result<(), String> {
     let told = |error: io::Error| match error.kind() {
         io::ErrorKind::PermissionDenied => {
             "it or its directory may not be written; check the permissions".to_owned()

@@ -140,6 +140,7 @@ fn told(run: &RunId, event: &Event) -> Option<String> {
             let calls: Vec<&str> = answer.calls.iter().map(|call| call.tool.as_str()).collect();
             format!("{turn}. {} {}", calls.join(", "), shortened(thought))
         }
+        Event::Offered { gap: Some(gap), .. } => super::gaps::told(gap),
         Event::ModelFailed { message, .. } => {
             format!("   the model failed: {}", shortened(message))
         }

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use serde_json::json;
 use windlass_core::run::{Run, Task};
 use windlass_runtime::{Crew, Driver, NewTask, Progress, Stored, Watch};
-use windlass_spec::RunId;
+use windlass_spec::{GapMoment, RunId};
 use windlass_store::Store;
 use windlass_tools::ToolProgress;
 
@@ -21,7 +21,7 @@ use super::live::Live;
 use super::report::Reporter;
 use super::schema::unknown;
 use super::terminal::{complain, put, say};
-use super::{approvals, batch, crew, data, servers};
+use super::{approvals, batch, crew, data, gaps, servers};
 
 pub(super) fn run(command: &RunTask, reporter: &Reporter) -> anyhow::Result<Outcome> {
     let Some(chosen) = crew::choose(&command.file, &command.crew, reporter)? else {
@@ -150,8 +150,12 @@ pub(super) fn watch(as_json_lines: bool, live: &Arc<Live>) -> Watch {
 pub(super) fn show_end(run: &Run, store: &Store, as_json: bool) -> anyhow::Result<Outcome> {
     let response = run.response();
     let standing = run.standing();
+    let gaps = gaps::of_run(run);
     if as_json {
-        let told = json!({"run": run.id(), "end": standing, "response": response});
+        let mut told = json!({"run": run.id(), "end": standing, "response": response});
+        if !gaps.is_empty() {
+            told["gaps"] = json!(gaps);
+        }
         put(&format!("{told}\n"))?;
     }
     match (run.end(), &standing) {
@@ -159,6 +163,16 @@ pub(super) fn show_end(run: &Run, store: &Store, as_json: bool) -> anyhow::Resul
             say(response.answer.as_str())?;
             if let Some(told) = why_early(end) {
                 complain(&told)?;
+            }
+            // What showed before the run was told then, and need not be told again.
+            let is_new = gaps
+                .iter()
+                .all(|gap| gap.moment() != Some(GapMoment::BeforeRun));
+            for gap in gaps
+                .iter()
+                .filter(|gap| is_new && gap.moment() == Some(GapMoment::DuringRun))
+            {
+                complain(&gaps::told(gap))?;
             }
             complain(&format!(
                 "windlass trace show {} tells how it came about",

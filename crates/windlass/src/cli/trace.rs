@@ -99,6 +99,9 @@ fn offered(run: &Run, offer: &Offer) -> String {
         }
         text.push('\n');
     }
+    for missing in offer.gap.iter().flat_map(|gap| gap.missing_tools()) {
+        let _ = writeln!(text, "no tool seems to do: {}", shortened(missing.as_str()));
+    }
     if offer.left_out.is_empty() {
         return text;
     }

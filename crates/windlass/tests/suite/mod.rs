@@ -9,6 +9,7 @@ mod completions;
 mod configuration;
 mod documentation;
 mod examples;
+mod gaps;
 mod holds;
 mod kills;
 mod plans;

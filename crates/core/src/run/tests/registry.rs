@@ -268,6 +268,7 @@ fn a_model_is_shown_what_is_offered_and_told_how_to_find_the_rest() {
             left_out("note", LeftOutBecause::Budget),
         ],
         set: BTreeMap::new(),
+        gap: None,
         at,
     });
     assert_eq!(
@@ -292,6 +293,7 @@ fn a_model_is_shown_what_is_offered_and_told_how_to_find_the_rest() {
         tools: vec![tool("search"), tool("note")],
         left_out: vec![left_out("send", LeftOutBecause::SwitchedOff)],
         set: BTreeMap::new(),
+        gap: None,
         at,
     });
     assert_eq!(
@@ -335,6 +337,7 @@ fn what_the_operator_sets_need_not_be_said_even_if_it_is_required() {
         tools: vec![tool("search")],
         left_out: Vec::new(),
         set,
+        gap: None,
         at,
     });
     driven.says(vec![call("search", json!({}))]);

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{at, made, refusal, refused, text, tool, turn, with, without};
 use crate::records::{
-    AgentReply, AgentResponse, CallRecord, CallState, Confidence, OutputError, ReasoningStep,
-    TaskOutput, ToolGapReport,
+    AgentReply, AgentResponse, CallRecord, CallState, Confidence, GapMoment, MissingCapability,
+    NearestTool, OutputError, ReasoningStep, TaskOutput, ToolGapReport,
 };
 
 fn called(iteration: u32, calls: &[CallRecord]) -> ReasoningStep {
@@ -285,4 +285,45 @@ fn attempted_task_is_not_empty() {
     refusal::<ToolGapReport>(without(report.clone(), "existing_tools_checked"));
     let none_checked = with(report, "existing_tools_checked", json!([]));
     assert!(serde_json::from_value::<ToolGapReport>(none_checked).is_ok());
+}
+
+#[test]
+fn a_report_of_earlier_times_reads_and_says_no_more_than_it_did() {
+    let old = super::examples::tool_gap_report();
+    let read: ToolGapReport = serde_json::from_value(old.clone()).unwrap();
+    assert_eq!((read.confidence(), read.moment()), (None, None));
+    assert!(read.capabilities().is_empty());
+    assert_eq!(serde_json::to_value(read).unwrap(), old);
+}
+
+#[test]
+fn a_report_tells_more_only_of_what_it_says_is_missing() {
+    let missing = MissingCapability {
+        capability: text("send an SMS"),
+        wanted_tool: Some("send_sms".parse().unwrap()),
+        confidence: Some(Confidence::HALF),
+        nearest_tools: vec![NearestTool {
+            name: "send_email".parse().unwrap(),
+            nearness: Confidence::HALF,
+        }],
+        proposed_tool: Some(text("[send_sms:Tool {description: \"d\"} | ()==>(::Text)]")),
+    };
+    let report = ToolGapReport::of_capabilities(vec![missing], text("tell Ann"), Vec::new());
+    let report = report.unwrap().at_moment(GapMoment::BeforeRun);
+    let report = report.with_confidence(Confidence::FULL);
+    assert_eq!(report.missing_tools(), [text("send an SMS")]);
+    let written = serde_json::to_value(&report).unwrap();
+    assert_eq!(written["moment"], "before_run");
+    let read: ToolGapReport = serde_json::from_value(written.clone()).unwrap();
+    assert_eq!(read, report);
+    assert_eq!(
+        refusal::<ToolGapReport>(with(written.clone(), "missing_tools", json!(["fly"]))),
+        "capabilities tells only of what missing_tools names"
+    );
+    refusal::<ToolGapReport>(with(written.clone(), "confidence", json!(1.5)));
+    refusal::<ToolGapReport>(with(written, "moment", json!("later")));
+    assert_eq!(
+        ToolGapReport::of_capabilities(Vec::new(), text("t"), Vec::new()),
+        None
+    );
 }

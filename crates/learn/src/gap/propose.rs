@@ -1,0 +1,249 @@
+//! A specification of a tool that would do what is missing: something for a person to start from. Its
+//! name comes from the words that ask, its parameters from the values the text mentions.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_embed::split_identifier;
+use windlass_reflex::{ContentWord, MentionedValue, ValueKind, content_words, mentioned_values};
+use windlass_spec::{
+    Field, NonEmptyText, Signature, ToolName, ToolSpecification, Type, write_tool,
+};
+
+/// How many words a name is made of.
+const NAME_WORDS: usize = 4;
+
+/// How long a word of a name may be, in bytes.
+const LONGEST_WORD: usize = 24;
+
+/// How many parameters are guessed.
+const MOST_PARAMETERS: usize = 8;
+
+/// A tool that would do this; nothing if the text has no words to name it by.
+#[must_use]
+pub fn specification(capability: &str) -> Option<ToolSpecification> {
+    let text = capability.trim();
+    let values = mentioned_values(text);
+    let words = content_words(text);
+    let name = name(&words, &values)?;
+    let parameters = parameters(text, &words, &values);
+    let description = description(text, &values, &parameters);
+    let fields = if parameters.is_empty() {
+        let what = "What is wanted, in words";
+        vec![Field::required("request", Type::Text).described(what)]
+    } else {
+        parameters
+            .into_iter()
+            .map(|parameter| parameter.field)
+            .collect()
+    };
+    let signature = Signature::new(fields, Type::Text).ok()?;
+    Some(ToolSpecification::new(
+        name,
+        NonEmptyText::new(description).ok()?,
+        signature,
+    ))
+}
+
+/// A tool of a name that was called with these arguments.
+pub(super) fn of_call(name: ToolName, arguments: &Value) -> Option<ToolSpecification> {
+    let arguments = arguments
+        .as_object()
+        .into_iter()
+        .flatten()
+        .take(MOST_PARAMETERS);
+    let fields: Vec<Field> = arguments
+        .filter(|(key, _)| !key.trim().is_empty())
+        .map(|(key, value)| Field::required(key.as_str(), type_of(value)))
+        .collect();
+    let description = split_identifier(name.as_str()).to_lowercase();
+    let description = NonEmptyText::or(&description, name.as_str());
+    let signature = Signature::new(fields, Type::Text).ok()?;
+    Some(ToolSpecification::new(name, description, signature))
+}
+
+fn type_of(value: &Value) -> Type {
+    match value {
+        Value::String(_) => Type::Text,
+        Value::Bool(_) => Type::Boolean,
+        Value::Number(number) if number.is_f64() => Type::Number,
+        Value::Number(_) => Type::Integer,
+        Value::Object(_) => Type::Object,
+        Value::Array(_) => Type::Array,
+        Value::Null => Type::Any,
+    }
+}
+
+/// A tool as it would stand in an agent file.
+pub(super) fn written(tool: &ToolSpecification) -> Option<NonEmptyText> {
+    let text = write_tool(&Arc::new(tool.clone())).ok()?;
+    NonEmptyText::new(text).ok()
+}
+
+fn name(words: &[ContentWord], values: &[MentionedValue]) -> Option<ToolName> {
+    let is_value = |word: &&ContentWord| {
+        values
+            .iter()
+            .any(|value| value.place.start < word.place.end && word.place.start < value.place.end)
+    };
+    let plain = |word: &&ContentWord| {
+        word.lower.len() <= LONGEST_WORD && word.lower.chars().all(|c| c.is_ascii_alphanumeric())
+    };
+    let usable: Vec<&ContentWord> = words.iter().filter(plain).collect();
+    // Values say which, not what; they give a name only where nothing else does.
+    let own: Vec<&ContentWord> = usable
+        .iter()
+        .copied()
+        .filter(|word| !is_value(word))
+        .collect();
+    let mut chosen: Vec<&str> = Vec::new();
+    for word in if own.is_empty() { usable } else { own } {
+        let known = chosen.contains(&word.lower.as_str());
+        // `want to find` asks twice and says nothing more.
+        let repeats = word.asks && !chosen.is_empty();
+        if !known && !repeats && chosen.len() < NAME_WORDS {
+            chosen.push(&word.lower);
+        }
+    }
+    let name = chosen.join("_");
+    let name = match name.chars().next() {
+        Some(first) if first.is_ascii_digit() => format!("do_{name}"),
+        Some(_) => name,
+        None => return None,
+    };
+    ToolName::new(name).ok()
+}
+
+struct Guessed {
+    field: Field,
+    /// Which of the values it was guessed from.
+    value: usize,
+}
+
+fn parameters(text: &str, words: &[ContentWord], values: &[MentionedValue]) -> Vec<Guessed> {
+    let mut taken: HashSet<String> = HashSet::new();
+    let mut guessed = Vec::new();
+    for (index, value) in values.iter().enumerate().take(MOST_PARAMETERS) {
+        let (usual, ty) = usual(value.kind);
+        let named = match value.kind {
+            ValueKind::Integer | ValueKind::Number | ValueKind::Code | ValueKind::List => {
+                let before = word_before(text, words, value);
+                let unit = || unit_word(value);
+                before
+                    .or_else(unit)
+                    .or_else(|| word_after(text, words, value))
+            }
+            ValueKind::Place | ValueKind::Date | ValueKind::Time => {
+                direction(text, value).map(|direction| format!("{direction}_{usual}"))
+            }
+            _ => None,
+        };
+        let base = named.unwrap_or_else(|| usual.to_owned());
+        let mut name = base.clone();
+        let mut count = 2;
+        while !taken.insert(name.clone()) {
+            name = format!("{base}_{count}");
+            count += 1;
+        }
+        let example = text.get(value.place.clone()).unwrap_or_default();
+        let field = Field::required(name, ty).described(format!("Such as: {example}"));
+        guessed.push(Guessed {
+            field,
+            value: index,
+        });
+    }
+    guessed
+}
+
+/// What a value of a kind is usually called, and its type.
+fn usual(kind: ValueKind) -> (&'static str, Type) {
+    match kind {
+        ValueKind::Integer => ("number", Type::Integer),
+        ValueKind::Number => ("number", Type::Number),
+        ValueKind::Date => ("date", Type::Text),
+        ValueKind::Time => ("time", Type::Text),
+        ValueKind::Email => ("email", Type::Text),
+        ValueKind::Url => ("url", Type::Text),
+        ValueKind::Path => ("path", Type::Text),
+        ValueKind::Place => ("location", Type::Text),
+        ValueKind::Language => ("language", Type::Text),
+        ValueKind::Name => ("name", Type::Text),
+        ValueKind::Quoted => ("text", Type::Text),
+        ValueKind::List => ("items", Type::list(Type::Text)),
+        ValueKind::Code => ("code", Type::Text),
+    }
+}
+
+/// The word that says what a number is: `radius` in `a radius of 5`.
+fn word_before(text: &str, words: &[ContentWord], value: &MentionedValue) -> Option<String> {
+    let before = words
+        .iter()
+        .rev()
+        .find(|word| word.place.end <= value.place.start)?;
+    let between = text.get(before.place.end..value.place.start)?;
+    let joins = between
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .all(|word| matches!(word, "of" | "is" | "to" | "at" | "equals" | "as" | "by"));
+    let plain = before.lower.chars().all(|c| c.is_ascii_alphabetic());
+    (joins && plain && !before.asks && between.len() <= 12 && before.lower.len() <= LONGEST_WORD)
+        .then(|| before.lower.clone())
+}
+
+/// The word that says what is counted: `people` in `2 people`.
+fn word_after(text: &str, words: &[ContentWord], value: &MentionedValue) -> Option<String> {
+    let after = words
+        .iter()
+        .find(|word| word.place.start >= value.place.end)?;
+    let between = text.get(value.place.end..after.place.start)?;
+    let plain = after.lower.chars().all(|c| c.is_ascii_alphabetic());
+    (between == " " && plain && after.lower.len() <= LONGEST_WORD).then(|| after.lower.clone())
+}
+
+/// Whether something begins or ends there.
+fn direction(text: &str, value: &MentionedValue) -> Option<&'static str> {
+    let before = text.get(..value.place.start)?.trim_end();
+    let word = before.rsplit(|c: char| !c.is_alphanumeric()).next()?;
+    match word.to_lowercase().as_str() {
+        "from" => Some("from"),
+        "to" | "until" => Some("to"),
+        _ => None,
+    }
+}
+
+fn unit_word(value: &MentionedValue) -> Option<String> {
+    let unit = value.unit.as_ref()?.to_lowercase();
+    let plain = !unit.is_empty() && unit.chars().all(|c| c.is_ascii_alphabetic());
+    (plain && unit.len() <= LONGEST_WORD).then_some(unit)
+}
+
+/// What was asked, with the names of parameters in place of the values.
+fn description(text: &str, values: &[MentionedValue], parameters: &[Guessed]) -> String {
+    let mut told = String::new();
+    let mut at = 0;
+    let mut placed: Vec<(&MentionedValue, &str)> = parameters
+        .iter()
+        .map(|guessed| (&values[guessed.value], guessed.field.name.as_str()))
+        .collect();
+    placed.sort_by_key(|(value, _)| value.place.start);
+    for (value, name) in placed {
+        if let Some(before) = text.get(at..value.place.start) {
+            told.push_str(before);
+            told.push('<');
+            told.push_str(name);
+            told.push('>');
+            at = value.place.end;
+        }
+    }
+    told.push_str(text.get(at..).unwrap_or_default());
+    told.chars()
+        .map(|c| {
+            if windlass_spec::is_invisible(c) {
+                ' '
+            } else {
+                c
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,342 @@
+//! What agents lack, through the program: found before, during and at load, told plainly, counted, and
+//! turned into specifications.
+
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use super::program::{Place, example};
+
+const CANNOT: &str = "none of my tools does";
+
+fn place() -> Place {
+    Place::new().with("hello.gram", example("hello.gram"))
+}
+
+fn output(command: &mut Command) -> (Output, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    (output, out, err)
+}
+
+fn run(place: &Place, arguments: &[&str]) -> (String, String) {
+    let (_, out, err) = output(&mut place.command(arguments));
+    (out, err)
+}
+
+fn task<'a>(task: &'a str, model: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = vec![
+        "run",
+        "hello.gram",
+        task,
+        "--library",
+        "hello",
+        "--model",
+        model,
+    ];
+    arguments.extend(more);
+    arguments
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Answers of a model that is scripted to say these.
+fn script(answers: &[Value]) -> String {
+    answers.iter().map(|answer| format!("{answer}\n")).collect()
+}
+
+fn finish(answer: &str) -> Value {
+    json!({"calls": [{"tool": "finish", "arguments": {"json": {
+        "answer": answer, "reasoning": "r", "confidence": 0.9,
+    }}}]})
+}
+
+#[test]
+fn reflex_says_that_no_tool_fits_and_invents_nothing() {
+    let place = place();
+    let (out, err) = run(
+        &place,
+        &task("Translate this letter into French", "reflex", &[]),
+    );
+    assert!(
+        out.contains("I cannot do this") && out.contains(CANNOT),
+        "{out}"
+    );
+    assert!(
+        err.contains("gap: no tool here seems to do this: Translate this letter into French"),
+        "{err}"
+    );
+    assert!(
+        !err.contains("sayHello `sayHello` fits"),
+        "no tool was called: {err}"
+    );
+    let (out, err) = run(&place, &task("Greet Ada", "reflex", &[]));
+    assert_eq!(out, "Hello, Ada! Nice to meet you.\n");
+    assert!(!err.contains("gap:"), "{err}");
+}
+
+#[test]
+fn reflex_does_what_it_can_and_says_what_it_could_not() {
+    let place = place();
+    let asked = "Say hello to Ada, then translate the attached contract into French";
+    let (out, _) = run(&place, &task(asked, "reflex", &[]));
+    assert!(out.contains("Hello, Ada"), "{out}");
+    assert!(
+        out.contains("I could not do this") && out.contains("contract"),
+        "{out}"
+    );
+}
+
+#[test]
+fn the_report_is_part_of_what_programs_read() {
+    let place = place();
+    let asked = "Translate this letter into French";
+    let (out, _) = run(&place, &task(asked, "reflex", &["--json"]));
+    let told: Value = serde_json::from_str(&out).unwrap();
+    let gap = &told["gaps"][0];
+    assert_eq!(gap["moment"], "before_run");
+    assert_eq!(gap["missing_tools"], json!([asked]));
+    assert_eq!(gap["existing_tools_checked"], json!(["sayHello"]));
+    assert_eq!(
+        gap["capabilities"][0]["nearest_tools"][0]["name"],
+        "sayHello"
+    );
+    let (out, _) = run(&place, &task("Greet Ada", "reflex", &["--json"]));
+    let told: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(told.get("gaps"), None);
+}
+
+#[test]
+fn a_model_is_told_what_no_tool_does() {
+    let place = place().with(
+        "model.jsonl",
+        script(&[finish("I cannot translate: I have no tool for it.")]),
+    );
+    let asked = "Translate this letter into French";
+    let (out, _) = run(&place, &task(asked, "scripted:model.jsonl", &["--jsonl"]));
+    let offered = lines(&out)
+        .into_iter()
+        .find(|line| line["event"] == "offered")
+        .unwrap();
+    assert_eq!(offered["gap"]["missing_tools"], json!([asked]));
+    // Both moments of one run are one wish, once.
+    let (out, _) = run(&place, &["gaps", "list", "--json"]);
+    let wishes = lines(&out);
+    assert_eq!(wishes.len(), 1, "{out}");
+    assert_eq!(
+        (&wishes[0]["count"], &wishes[0]["tool"]),
+        (&json!(1), &json!("translate_letter"))
+    );
+}
+
+#[test]
+fn a_tool_that_a_model_asked_for_is_a_gap_of_the_run() {
+    let call = json!({"calls": [{"tool": "waveHand", "arguments": {"json": {"speed": 3}}}]});
+    let place = place().with("model.jsonl", script(&[call, finish("Hello!")]));
+    let (_, err) = run(
+        &place,
+        &task("Say hello to Ada", "scripted:model.jsonl", &[]),
+    );
+    assert!(
+        err.contains("gap: for want of a tool this was not done: waveHand"),
+        "{err}"
+    );
+    let (out, _) = run(&place, &["gaps", "show", "waveHand", "--json"]);
+    let shown: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(shown["times"][0]["moment"], "during_run");
+    assert_eq!(shown["times"][0]["task"], "Say hello to Ada");
+    let (out, _) = run(&place, &["gaps", "propose", "waveHand"]);
+    assert!(
+        out.contains("[waveHand:Tool") && out.contains("(speed::Int)"),
+        "{out}"
+    );
+}
+
+#[test]
+fn what_a_model_says_it_could_not_do_is_a_gap() {
+    let said = "I'm sorry, I don't have a tool to look into the calendar of Ada.";
+    let place = place()
+        .with("windlass.toml", "[gaps]\ncheck = false\n")
+        .with("model.jsonl", script(&[finish(said)]));
+    let asked = "When is Ada free next week?";
+    let (_, err) = run(&place, &task(asked, "scripted:model.jsonl", &[]));
+    assert!(
+        err.contains("gap: for want of a tool this was not done"),
+        "{err}"
+    );
+    let (out, _) = run(&place, &["gaps", "list", "--json"]);
+    assert_eq!(lines(&out)[0]["moments"], json!({"during_run": 1}));
+}
+
+#[test]
+fn a_model_names_what_it_needs_and_its_word_is_checked() {
+    let place = place()
+        .with("windlass.toml", "[gaps]\nask_model = true\n")
+        .with(
+            "model.jsonl",
+            script(&[
+                json!({"text": "1. say hello to Ada by her name\n2. convert 20 euros into dollars"}),
+                finish("Done."),
+            ]),
+        );
+    let (out, _) = run(
+        &place,
+        &task("Do the usual for Ada", "scripted:model.jsonl", &["--json"]),
+    );
+    let told: Value = serde_json::from_str(&out).unwrap();
+    let gap = &told["gaps"][0];
+    assert_eq!(
+        gap["missing_tools"],
+        json!(["convert 20 euros into dollars"]),
+        "{out}"
+    );
+    assert_eq!(told["response"]["answer"], "Done.");
+}
+
+#[test]
+fn a_specification_without_implementation_is_a_gap_at_load() {
+    let file = r#"[a:Agent {instruction: "Do.", model: "m"} |
+      [send_sms:Tool {description: "Sends a text message to a phone", risk: reversible} | (number::Text)==>(::Text)]]"#;
+    let place = place().with("sms.gram", file);
+    let arguments = [
+        "run",
+        "sms.gram",
+        "Send it",
+        "--library",
+        "hello",
+        "--model",
+        "reflex",
+    ];
+    let (output, _, err) = output(&mut place.command(&arguments));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err.contains("missing from the library"), "{err}");
+    let (out, _) = run(&place, &["gaps", "show", "send_sms", "--json"]);
+    let shown: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(shown["times"][0]["moment"], "at_load");
+    assert_eq!(shown["times"][0]["run"], Value::Null);
+    assert!(
+        shown["proposed_tool"]
+            .as_str()
+            .unwrap()
+            .contains("(number::Text)")
+    );
+}
+
+#[test]
+fn the_same_wish_in_other_words_is_counted_as_one() {
+    let place = place();
+    for asked in [
+        "Translate this letter into French",
+        "Please translate my letter to German",
+        "Book a flight from Berlin to Rome",
+    ] {
+        run(&place, &task(asked, "reflex", &[]));
+    }
+    let (out, _) = run(&place, &["gaps", "list", "--json"]);
+    let wishes = lines(&out);
+    let told: Vec<(&str, u64)> = wishes
+        .iter()
+        .map(|wish| {
+            (
+                wish["tool"].as_str().unwrap(),
+                wish["this_week"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(told, [("translate_letter", 2), ("book_flight", 1)]);
+    let (out, _) = run(&place, &["gaps", "show", "translate"]);
+    assert!(out.contains("asked for 2 times this week"), "{out}");
+    let (out, _) = run(&place, &["gaps", "list"]);
+    assert!(out.starts_with("TOOL"), "{out}");
+    let (out, _) = run(&place, &["gaps", "list", "--agent", "nobody"]);
+    assert_eq!(out, "");
+}
+
+#[test]
+fn a_proposal_is_added_to_an_agent_file_once() {
+    let place = place();
+    run(
+        &place,
+        &task(
+            "Book a flight from Berlin to Rome for 2 people",
+            "reflex",
+            &[],
+        ),
+    );
+    let (out, err) = run(
+        &place,
+        &[
+            "gaps",
+            "propose",
+            "book_flight_people",
+            "--write",
+            "hello.gram",
+        ],
+    );
+    assert!(out.contains("[book_flight_people:Tool"), "{out}{err}");
+    let file = place.read("hello.gram");
+    assert!(file.contains("(from_location::Text"), "{file}");
+    assert!(file.starts_with("// The smallest useful agent"), "{file}");
+    let (checked, _, _) = output(&mut place.command(&["check", "hello.gram"]));
+    assert_eq!(checked.status.code(), Some(0));
+    let again = [
+        "gaps",
+        "propose",
+        "book_flight_people",
+        "--write",
+        "hello.gram",
+    ];
+    let (refused, _, err) = output(&mut place.command(&again));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(err.contains("already; nothing was written"), "{err}");
+    assert_eq!(place.read("hello.gram"), file);
+}
+
+#[test]
+fn a_task_can_be_checked_without_a_run() {
+    let place = place();
+    let check = |asked: &str| {
+        let arguments = ["gaps", "check", asked, "--agent", "hello.gram", "--json"];
+        let (output, out, _) = output(&mut place.command(&arguments));
+        let told: Value = serde_json::from_str(&out).unwrap();
+        (output.status.code(), told["gap"].as_bool().unwrap())
+    };
+    assert_eq!(
+        check("Return a friendly greeting message for Ada"),
+        (Some(0), false)
+    );
+    assert_eq!(check("Calculate the square root of 144"), (Some(1), true));
+}
+
+#[test]
+fn what_was_never_missing_is_not_shown() {
+    let place = place();
+    let (refused, _, err) = output(&mut place.command(&["gaps", "show", "fly"]));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(err.contains("nothing called `fly` was missing"), "{err}");
+    let (out, err) = run(&place, &["gaps", "list"]);
+    assert_eq!((out.as_str(), err.trim()), ("", "nothing was missing"));
+}
+
+#[test]
+fn gap_detection_is_scored() {
+    let sample = include_str!("../../../learn/tests/data/gap.sample.jsonl");
+    let place = place().with("cases.jsonl", sample).with("none.jsonl", "");
+    let (out, _) = run(&place, &["eval", "gap", "--data", "cases.jsonl", "--json"]);
+    let told: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(told["n"], 80);
+    assert!(told["balanced_accuracy"].as_f64().unwrap() > 0.8, "{out}");
+    assert!(told["auroc"].as_f64().unwrap() > 0.9, "{out}");
+    assert!(
+        told["shipped"]["balanced_accuracy"].as_f64().unwrap() > 0.85,
+        "{out}"
+    );
+    let (refused, _, err) = output(&mut place.command(&["eval", "gap", "--data", "none.jsonl"]));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(err.contains("at least two tasks"), "{err}");
+}
