@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_logs.sql"),
     include_str!("migrations/0004_registry.sql"),
     include_str!("migrations/0005_servers.sql"),
+    include_str!("migrations/0006_memory.sql"),
 ];
 
 /// Marks the file as one of ours, for `file` and for the check below: "Wndl".
