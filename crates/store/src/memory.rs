@@ -108,11 +108,6 @@ impl Memory {
             ))),
         }
     }
-
-    /// The embedder, as people are told.
-    fn embedder_told(&self) -> String {
-        told(self.embedder.name(), self.embedder.dimension())
-    }
 }
 
 fn told(name: &str, dimension: impl std::fmt::Display) -> String {
