@@ -100,6 +100,8 @@ pub struct Driver {
     watch: Watch,
     patience: Patience,
     asker: Option<Asker>,
+    /// Whether the work was handed over by a run that had read from outside.
+    works_for_tainted: bool,
 }
 
 impl fmt::Debug for Driver {
@@ -121,6 +123,7 @@ impl Driver {
             watch: watch_nothing(),
             patience: Patience::default(),
             asker: None,
+            works_for_tainted: false,
         }
     }
 

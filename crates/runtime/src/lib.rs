@@ -13,6 +13,7 @@ mod limiter;
 mod memory;
 mod progress;
 mod registry;
+mod remembering;
 mod stored;
 
 pub use choice::{ModelChoice, NoModel, choose_model};

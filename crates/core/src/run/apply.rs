@@ -73,6 +73,7 @@ impl Run {
                 call,
                 end,
                 usage,
+                tainted,
                 at,
                 ..
             } => {
@@ -85,6 +86,9 @@ impl Run {
                 };
                 self.advance(call, change, *at)?;
                 self.usage += *usage;
+                if *tainted && let Some(Entry::Call { stand, .. }) = self.entry_mut(call) {
+                    stand.is_from_outside = true;
+                }
             }
             Event::Cancelled { .. } => {
                 if self.end.is_some() {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use windlass_policy::{Request, Session};
 use windlass_spec::registry::Permission;
 use windlass_spec::{
-    CallId, CallRecord, CallState, ErrorCategory, RiskLevel, Timestamp, ToolSpecification,
+    CallId, CallRecord, CallState, ErrorCategory, RiskLevel, Timestamp, ToolSpecification, Turn,
 };
 
 use super::outcome::{FoldError, PermitError};
@@ -254,6 +254,21 @@ impl Run {
         take(&context)
     }
 
+    /// Whether something was read from outside before a call was asked for.
+    ///
+    /// # Errors
+    /// If there is no such call.
+    pub fn is_tainted_at(&self, call: &CallId) -> Result<bool, FoldError> {
+        let (record, _) = self.call(call)?;
+        Ok(self.read_from_outside(record).next().is_some())
+    }
+
+    /// Whether anything was read from outside, whoever has seen it yet.
+    #[must_use]
+    pub fn has_read_from_outside(&self) -> bool {
+        self.outside_before(self.current_turn()).next().is_some()
+    }
+
     /// What the run did before a call.
     fn session(&self, record: &CallRecord) -> Session {
         let mut session = Session::default();
@@ -287,18 +302,25 @@ impl Run {
 
     /// What was read from outside before a call was asked for. What comes back in the same turn
     /// cannot have led to it. What a tool tells of its own failure is read like a result.
-    fn read_from_outside<'r>(
-        &'r self,
-        record: &'r CallRecord,
-    ) -> impl Iterator<Item = Cow<'r, Value>> {
-        let turn = record.id().turn;
-        self.calls()
-            .filter(move |earlier| earlier.id().turn < turn)
-            .filter(|earlier| {
-                let tool = self.specification_of(earlier);
-                tool.is_some_and(|tool| tool.attributes().open_world == Some(true))
+    fn read_from_outside(&self, record: &CallRecord) -> impl Iterator<Item = Cow<'_, Value>> {
+        self.outside_before(record.id().turn)
+    }
+
+    fn outside_before(&self, turn: Turn) -> impl Iterator<Item = Cow<'_, Value>> {
+        self.turns
+            .iter()
+            .take_while(move |earlier| earlier.turn < turn)
+            .flat_map(|earlier| &earlier.entries)
+            .filter_map(|entry| match entry {
+                Entry::Call { record, stand, .. } => Some((record, stand)),
+                Entry::Mistake { .. } | Entry::Finish => None,
             })
-            .filter_map(|earlier| match earlier.outcome()? {
+            .filter(|(earlier, stand)| {
+                let tool = self.specification_of(earlier);
+                stand.is_from_outside
+                    || tool.is_some_and(|tool| tool.attributes().open_world == Some(true))
+            })
+            .filter_map(|(earlier, _)| match earlier.outcome()? {
                 Ok(result) => Some(Cow::Borrowed(result)),
                 Err(failure) => (failure.category == ErrorCategory::ToolFailure)
                     .then(|| Cow::Owned(Value::String(failure.model_message.clone()))),

@@ -13,7 +13,7 @@ use windlass_core::model::Usage;
 use windlass_core::run::{CallEnd, Event, Ran, Reply, Run, RunEnd, ToolQuestion};
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel};
 use windlass_store::{Durability, crash_point, says_of_tool, told_end};
-use windlass_tools::{BoundTool, DispatchOptions, Dispatched, OnProgress, dispatch};
+use windlass_tools::{BoundTool, Caller, DispatchOptions, Dispatched, OnProgress, Taint, dispatch};
 
 use super::waiting::{Goes, LOOK};
 use super::{Drive, DriveError, Driver, Stop};
@@ -40,12 +40,17 @@ type Running<'d> = FuturesUnordered<BoxFuture<'d, (CallId, Outcome)>>;
 pub(super) struct Ended {
     end: CallEnd,
     usage: Usage,
+    /// Whether what it brought comes from outside.
+    is_tainted: bool,
 }
 
 impl From<CallEnd> for Ended {
     fn from(end: CallEnd) -> Self {
-        let usage = Usage::default();
-        Self { end, usage }
+        Self {
+            end,
+            usage: Usage::default(),
+            is_tainted: false,
+        }
     }
 }
 
@@ -136,7 +141,8 @@ impl<'d> Drive<'d> {
                 after_step: self.driver.stop.after_step.clone(),
                 at_once: cancel,
             };
-            let driver = self.driver.clone().stopped_by(stop);
+            let mut driver = self.driver.clone().stopped_by(stop);
+            driver.works_for_tainted |= self.run.is_tainted_at(&call).unwrap_or(true);
             return Box::pin(async move { (call, work_as_child(driver, child).await) });
         }
         if self.run.is_finding(permit.tool().as_str()) {
@@ -146,6 +152,8 @@ impl<'d> Drive<'d> {
         let timeout = self.rules.timeout(permit.tool().as_str());
         let progress = self.tool_progress(&call);
         let risk = self.run.risk(&call);
+        let caller = self.caller(&call);
+        let memory = self.driver.durable.memory();
         match self.bound(&permit) {
             Ok(tool) => Box::pin(async move {
                 let options = DispatchOptions {
@@ -155,13 +163,19 @@ impl<'d> Drive<'d> {
                     key: call.to_string(),
                     reply,
                     progress: Some(progress),
+                    caller: Some(caller),
+                    memory,
                     ..DispatchOptions::default()
                 };
+                let taint = options.caller.as_ref().map(|caller| caller.taint.clone());
                 crash_point!("effect.before");
                 let dispatched = dispatch(&tool, permit, options).await;
                 crash_point!("effect.after");
                 let came = match dispatched {
-                    Dispatched::Ended(end) => Came::Ended(Box::new(end.into())),
+                    Dispatched::Ended(end) => Came::Ended(Box::new(Ended {
+                        is_tainted: taint.is_some_and(|taint| taint.is_marked()),
+                        ..end.into()
+                    })),
                     Dispatched::Asks(question) => Came::Asks(question),
                 };
                 (call, Ok(came))
@@ -170,6 +184,22 @@ impl<'d> Drive<'d> {
                 call,
                 Ok(Came::Ended(Box::new(CallEnd::Error(failure).into()))),
             ))),
+        }
+    }
+
+    /// For whom a call is made.
+    fn caller(&self, call: &CallId) -> Caller {
+        let who = self.journal.who();
+        // What cannot be told is taken for tainted.
+        let is_tainted = self.run.is_tainted_at(call).unwrap_or(true);
+        Caller {
+            tenant: who.tenant.to_string(),
+            principal: who.principal.to_string(),
+            agent: self.run.agent().name().clone(),
+            run: self.run.id().clone(),
+            parent: self.run.parent().cloned(),
+            is_tainted: is_tainted || self.driver.works_for_tainted,
+            taint: Taint::default(),
         }
     }
 
@@ -224,6 +254,7 @@ impl<'d> Drive<'d> {
             end: ended.end,
             usage: ended.usage,
             ran,
+            tainted: ended.is_tainted,
             at,
         };
         self.happen(event, Durability::Relaxed).await
@@ -252,6 +283,7 @@ async fn work_as_child(driver: Driver, first: Option<Event>) -> Outcome {
         Some(end) => Came::Ended(Box::new(Ended {
             end: end_of_child(&run, end),
             usage: run.usage(),
+            is_tainted: run.has_read_from_outside(),
         })),
         None => Came::Stands {
             for_person: run.standing().is_some(),

@@ -461,7 +461,8 @@ fn sentence() -> impl Strategy<Value = String> {
         "invoice", "march", "paid", "printer", "weather", "rain", "tomorrow", "train", "ticket",
         "Berlin", "the", "is", "not", "dog", "walks", "river", "bridge", "xqzt", "7", "AND",
     ];
-    prop::collection::vec(prop::sample::select(words.to_vec()), 1..9).prop_map(|words| words.join(" "))
+    prop::collection::vec(prop::sample::select(words.to_vec()), 1..9)
+        .prop_map(|words| words.join(" "))
 }
 
 fn step() -> impl Strategy<Value = Step> {
