@@ -27,7 +27,7 @@ pub use settings::{
     AutomationSettings, BuiltinSettings, Fact, FileSettings, HttpSettings, NotConfigured, Root,
     SearchSettings, SettingsError,
 };
-pub use web::HostPattern;
+pub use web::{HostPattern, text_of_html};
 
 /// The name of the library.
 pub const BUILTIN: &str = "builtin";

@@ -33,6 +33,7 @@ pub use builder::{IntoSignature, ToolBuildError, ToolBuilder, ToolProblem};
 pub use builtin::{
     AutomationSettings, BUILTIN, BuiltinSettings, Fact, FileSettings, HostPattern, HttpSettings,
     NotConfigured, Root, SearchSettings, SettingsError, builtin, builtin_specifications,
+    text_of_html,
 };
 pub use command::{CommandLine, CommandLineError, ProcessGroup};
 pub use difference::{Difference, differences};

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
+use windlass_core::approval::Digest;
 use windlass_spec::Timestamp;
 
 use super::document::{MemoryScope, Reach, StoredDocument};
@@ -14,6 +15,9 @@ const SELECT: &str = "SELECT d.number, d.id, s.kind, s.value, d.title, d.source,
     (SELECT count(*) FROM memory_chunks c WHERE c.document = d.number), d.tainted, d.created_at,
     d.updated_at, d.metadata
     FROM memory_documents d JOIN memory_scopes s ON s.id = d.scope ";
+
+/// How long a whole id is.
+const ID_LENGTH: usize = "doc-".len() + 20;
 
 /// A scope in which something was stored.
 #[derive(Debug, Clone, Copy)]
@@ -64,25 +68,58 @@ impl Memory {
     ) -> Result<StoredDocument, MemoryError> {
         let prefix = id.trim();
         let mut found = self.store.readers.read(|connection| {
+            let known = known_scopes(connection, scopes)?;
+            // All of an id is found at once; the start of one is looked for.
+            let exact = find_document(connection, prefix)?;
+            let exact = exact.filter(|(_, scope)| known.iter().any(|known| known.id == *scope));
+            if let Some((number, _)) = exact {
+                let query = format!("{SELECT} WHERE d.number = ?1");
+                let mut select = connection.prepare_cached(&query)?;
+                let mut rows = select.query([number])?;
+                let row = rows.next()?;
+                return Ok(row.map(stored).transpose()?.into_iter().collect());
+            }
+            if prefix.len() >= ID_LENGTH {
+                return Ok(Vec::new());
+            }
             let mut found = Vec::new();
-            for scope in known_scopes(connection, scopes)? {
+            for scope in known {
                 let query =
                     format!("{SELECT} WHERE d.scope = ?1 AND substr(d.id, 1, ?3) = ?2 LIMIT 2");
                 let length = i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX);
                 let mut select = connection.prepare_cached(&query)?;
                 let mut rows = select.query(params![scope.id, prefix, length])?;
                 while let Some(row) = rows.next()? {
-                    found.push(stored(row)?.1);
+                    found.push(stored(row)?);
                 }
             }
             Ok(found)
         })?;
-        match (found.pop(), found.is_empty()) {
+        let last = found.pop().map(|(_, document)| document);
+        match (last, found.is_empty()) {
             (Some(document), true) if !prefix.is_empty() => Ok(document),
             (Some(_), false) if !prefix.is_empty() => {
                 Err(MemoryError::SeveralDocuments(prefix.to_owned()))
             }
             _ => Err(MemoryError::NoSuchDocument(prefix.to_owned())),
+        }
+    }
+
+    /// The document with this text in a scope, if there is one.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn known(
+        &self,
+        scope: &MemoryScope,
+        text: &str,
+    ) -> Result<Option<StoredDocument>, MemoryError> {
+        let text = self.store.redactor.text(text.trim());
+        let id = scope.document_id(Digest::of_json(&text.as_str().into()));
+        match self.document(std::slice::from_ref(scope), &id) {
+            Ok(document) => Ok(Some(document)),
+            Err(MemoryError::NoSuchDocument(_)) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

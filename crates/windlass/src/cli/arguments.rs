@@ -5,6 +5,7 @@ mod config;
 mod crew;
 mod holds;
 mod mcp;
+mod memory;
 mod policy;
 mod runs;
 mod tools;
@@ -23,6 +24,10 @@ pub(crate) use crew::{ConfigurationOptions, CrewOptions, Limits};
 pub(crate) use holds::{Holds, HoldsCommand, OneHold};
 pub(crate) use mcp::{
     Mcp, McpAdd, McpCall, McpCommand, McpImport, McpInspect, McpList, McpLogin, McpPins, McpRemove,
+};
+pub(crate) use memory::{
+    Memory, MemoryAdd, MemoryCommand, MemoryExport, MemoryForget, MemoryImport, MemoryList,
+    MemoryPlain, MemorySearch,
 };
 pub(crate) use policy::{Policy, PolicyCheck, PolicyCommand, PolicyExplain, PolicyReplay};
 pub(crate) use runs::{OneRun, RunsList};
@@ -85,6 +90,8 @@ pub(crate) enum Command {
     Tools(Tools),
     /// Use the tools of MCP servers: add servers, see what they offer, accept what changed.
     Mcp(Mcp),
+    /// See and tend what agents remember: add, search, list, forget, import, export.
+    Memory(Memory),
     /// List the models that can be asked from here.
     Models(Models),
     /// See what the configuration says, and what is wrong with it.
