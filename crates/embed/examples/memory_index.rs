@@ -1,28 +1,73 @@
 //! How fast an index of compact vectors is searched, on one thread, and what it takes of memory.
 //!
-//! `cargo run --release -p windlass-embed --example memory_index -- QUERIES VECTORS TRUTH ROUNDS`
+//! `cargo run --release -p windlass-embed --example memory_index -- make VECTORS COUNT SEED`
+//! `cargo run --release -p windlass-embed --example memory_index -- search QUERIES VECTORS TRUTH ROUNDS`
 //!
-//! The files hold f32 in little endian, 256 a row; TRUTH holds ten u32 a query, the rows that comparing in
-//! full precision finds. The vectors in full precision are read from their file, as a store would.
-//! Prints one JSON object.
+//! The first embeds so many made-up texts. The files hold f32 in little endian, 256 a row; TRUTH holds ten
+//! u32 a query, the rows that comparing in full precision finds. The vectors in full precision are read
+//! from their file, as a store would. Prints one JSON object. `cargo xtask bench memory` runs both beside
+//! another library.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
 use std::fs::File;
+use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::time::Instant;
 
-use windlass_embed::{CompactIndex, CompactVector, DimensionMismatch, Embedding, Scored};
+use windlass_embed::{
+    CompactIndex, CompactVector, DimensionMismatch, Embedding, Scored, StaticEmbedder,
+};
 
 const DIMENSION: usize = 256;
 const TOP: usize = 10;
 
+/// The bytes of a row.
+const ROW: usize = 4 * DIMENSION;
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [queries, vectors, truth, rounds] = arguments.as_slice() else {
-        return Err("QUERIES VECTORS TRUTH ROUNDS".into());
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["make", vectors, count, seed] => make(vectors, count.parse()?, seed.parse()?),
+        ["search", queries, vectors, truth, rounds] => {
+            search(queries, vectors, truth, rounds.parse()?)
+        }
+        _ => Err("make VECTORS COUNT SEED, or search QUERIES VECTORS TRUTH ROUNDS".into()),
+    }
+}
+
+/// Embeds texts of vocabulary words, some of them about the same: as crowded as real ones.
+fn make(path: &str, count: usize, seed: u64) -> Result<(), Box<dyn Error>> {
+    let words: Vec<&str> = include_str!("../data/vocab.txt")
+        .lines()
+        .filter(|word| word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_lowercase()))
+        .collect();
+    let embedder = StaticEmbedder::new();
+    let mut state = seed | 1;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as usize
     };
-    let rounds: usize = rounds.parse()?;
+    let mut file = BufWriter::new(File::create(path)?);
+    for _ in 0..count {
+        // The subject of a text, of which there are a few thousand, and what is said about it.
+        let subject = next() % 4_000;
+        let mut text = format!("{} {}", words[subject], words[subject * 7 % words.len()]);
+        for _ in 0..4 + next() % 12 {
+            text.push(' ');
+            text.push_str(words[next() % 3_000 + next() % 3_000]);
+        }
+        for value in embedder.embed(&text).as_slice() {
+            file.write_all(&value.to_le_bytes())?;
+        }
+    }
+    Ok(file.flush()?)
+}
+
+fn search(queries: &str, vectors: &str, truth: &str, rounds: usize) -> Result<(), Box<dyn Error>> {
     let queries = read_embeddings(queries)?;
     let truth = std::fs::read(truth)?;
     let truth: Vec<u64> = truth
@@ -34,10 +79,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let exact = File::open(vectors)?;
     let begin = Instant::now();
     let mut index = CompactIndex::new(DIMENSION);
-    let mut row = vec![0u8; 4 * DIMENSION];
-    let rows = exact.metadata()?.len() / row.len() as u64;
+    let mut row = [0u8; ROW];
+    let rows = exact.metadata()?.len() / ROW as u64;
     for id in 0..rows {
-        exact.read_exact_at(&mut row, id * row.len() as u64)?;
+        exact.read_exact_at(&mut row, id * ROW as u64)?;
         index.insert(id, &CompactVector::of(&embedding(&row)?))?;
     }
     let built = begin.elapsed();
@@ -49,10 +94,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             let begin = Instant::now();
             let found = index.search(query, TOP, -1.0, |ids| {
                 let mut scored = Vec::with_capacity(ids.len());
-                let mut row = vec![0u8; 4 * DIMENSION];
+                let mut row = [0u8; ROW];
                 for &id in ids {
                     exact
-                        .read_exact_at(&mut row, id * row.len() as u64)
+                        .read_exact_at(&mut row, id * ROW as u64)
                         .map_err(|error| Failure(error.to_string()))?;
                     let values = row.as_chunks::<4>().0.iter();
                     let score = values
@@ -136,7 +181,7 @@ fn embedding(row: &[u8]) -> Result<Embedding, Box<dyn Error>> {
 
 fn read_embeddings(path: &str) -> Result<Vec<Embedding>, Box<dyn Error>> {
     std::fs::read(path)?
-        .chunks_exact(4 * DIMENSION)
+        .chunks_exact(ROW)
         .map(embedding)
         .collect()
 }

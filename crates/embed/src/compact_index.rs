@@ -118,9 +118,10 @@ impl CompactIndex {
             return Ok(found);
         }
         let small = QuantisedQuery::new(query.as_slice());
-        let mut approximate = self.rows.similarities(&small);
+        let mut approximate = self.rows.similarities(&small, count, floor);
 
-        let first = best_rows(&approximate, DEFAULT_RESCORE.max(count));
+        let mut first = best_rows(&approximate, DEFAULT_RESCORE.max(count));
+        first.retain(|&row| approximate[row] != f32::NEG_INFINITY);
         let ids: Vec<u64> = first.iter().map(|&row| self.ids[row]).collect();
         for row in first {
             // Not to be looked at again.

@@ -5,7 +5,11 @@
 //! every row. It is also rounded to 16 bits rather than 8, which costs nothing and leaves nearly all of
 //! the error to the rows: the bound is half as wide, and far fewer rows reach over it.
 
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
 use crate::Embedding;
+use crate::vector_index::ROUNDING;
 
 /// Rows are filled up with zeros to a multiple of this, so that the loop has no remainder.
 const LANES: usize = 32;
@@ -88,58 +92,127 @@ impl CompactVector {
 }
 
 /// Many vectors in one byte a component.
+///
+/// A scan is as fast as memory is read, so it is made to read less: each row is kept in two parts, and how
+/// long the second is. The product of the first parts and the lengths of the second ones bound the whole
+/// product; most rows are out of question by that alone.
 #[derive(Debug, Clone)]
 pub(crate) struct QuantisedRows {
-    stride: usize,
-    values: Vec<i8>,
-    scales: Vec<f32>,
-    /// How far each row is from the vector it stands for.
-    errors: Vec<f32>,
+    /// How many components the first and the second part have.
+    head: usize,
+    tail: usize,
+    heads: Vec<i8>,
+    tails: Vec<i8>,
+    facts: Vec<Facts>,
+    /// The largest error there ever was.
+    most_error: f32,
+}
+
+/// What is known of a row besides its components.
+#[derive(Debug, Clone, Copy)]
+struct Facts {
+    scale: f32,
+    /// How far the row is from the vector it stands for.
+    error: f32,
+    /// How long its second part is.
+    tail_length: f32,
 }
 
 /// The vector that is looked for.
 #[derive(Debug)]
 pub(crate) struct QuantisedQuery {
-    values: Vec<i16>,
+    head: Vec<i16>,
+    tail: Vec<i16>,
     scale: f32,
     /// How far it is from the vector it stands for.
     error: f32,
     length: f32,
+    tail_length: f32,
+}
+
+/// How many components the first part has.
+fn head_of(stride: usize) -> usize {
+    (stride / 2).next_multiple_of(LANES).min(stride)
 }
 
 impl QuantisedRows {
     pub(crate) fn new(dimension: usize) -> Self {
         let stride = dimension.next_multiple_of(LANES);
+        let head = head_of(stride);
         Self {
-            stride,
-            values: Vec::new(),
-            scales: Vec::new(),
-            errors: Vec::new(),
+            head,
+            tail: stride - head,
+            heads: Vec::new(),
+            tails: Vec::new(),
+            facts: Vec::new(),
+            most_error: 0.0,
         }
     }
 
     pub(crate) fn push(&mut self, vector: &CompactVector) {
-        let end = self.values.len() + self.stride;
-        self.values.extend_from_slice(&vector.values);
-        self.values.resize(end, 0);
-        self.scales.push(vector.scale);
-        self.errors.push(vector.error);
+        let (head, tail) = vector.values.split_at(self.head.min(vector.values.len()));
+        let end = self.heads.len() + self.head;
+        self.heads.extend_from_slice(head);
+        self.heads.resize(end, 0);
+        let end = self.tails.len() + self.tail;
+        self.tails.extend_from_slice(tail);
+        self.tails.resize(end, 0);
+        self.facts.push(Facts {
+            scale: vector.scale,
+            error: vector.error,
+            tail_length: length(tail.iter().map(|&value| f32::from(value))) * vector.scale,
+        });
+        self.most_error = self.most_error.max(vector.error);
     }
 
     pub(crate) fn swap_remove(&mut self, row: usize) {
-        let last = self.values.len() - self.stride;
-        self.values.copy_within(last.., row * self.stride);
-        self.values.truncate(last);
-        self.scales.swap_remove(row);
-        self.errors.swap_remove(row);
+        for (values, stride) in [(&mut self.heads, self.head), (&mut self.tails, self.tail)] {
+            let last = values.len() - stride;
+            values.copy_within(last.., row * stride);
+            values.truncate(last);
+        }
+        self.facts.swap_remove(row);
     }
 
-    /// The approximate similarity of every row to `query`.
-    pub(crate) fn similarities(&self, query: &QuantisedQuery) -> Vec<f32> {
-        let rows = self.values.chunks_exact(self.stride.max(1));
-        rows.zip(&self.scales)
-            .map(|(row, scale)| dot(row, &query.values) as f32 * (scale * query.scale))
-            .collect()
+    /// The approximate similarity of every row to `query` that can be among the `count` most similar
+    /// and at least `floor` similar; of every other, negative infinity.
+    ///
+    /// Let t be the `count`th best approximate similarity so far. The `count`th best of all is really at
+    /// least t less the largest error. A row that reaches not even that, with all that its second part
+    /// and its own error may add, is not among the best.
+    pub(crate) fn similarities(
+        &self,
+        query: &QuantisedQuery,
+        count: usize,
+        floor: f32,
+    ) -> Vec<f32> {
+        let mut best = Best::new(count);
+        let of_query = query.error + ROUNDING;
+        let most_error = of_query + query.length * self.most_error;
+        let mut similarities = Vec::with_capacity(self.facts.len());
+        let heads = self.heads.chunks_exact(self.head.max(1));
+        for ((row, head), facts) in heads.enumerate().zip(&self.facts) {
+            let factor = facts.scale * query.scale;
+            let head = dot(head, &query.head) as f32 * factor;
+            let most = head + facts.tail_length * query.tail_length;
+            let own_error = of_query + query.length * facts.error;
+            let reached = (best.last() - most_error).max(floor);
+            // Written so that nothing is left out where there is nothing to compare with.
+            if most + own_error < reached {
+                similarities.push(f32::NEG_INFINITY);
+                continue;
+            }
+            let tail = match self.tail {
+                0 => 0.0,
+                tail => {
+                    let begin = row * tail;
+                    dot(&self.tails[begin..begin + tail], &query.tail) as f32 * factor
+                }
+            };
+            best.take(head + tail);
+            similarities.push(head + tail);
+        }
+        similarities
     }
 
     /// How wrong the approximate similarity of `row` to `query` can be.
@@ -147,7 +220,7 @@ impl QuantisedRows {
     /// With q and r the unit vectors and q', r' what stands for them,
     /// |q.r - q'.r'| <= |q - q'| |r| + |q'| |r - r'|.
     pub(crate) fn error(&self, row: usize, query: &QuantisedQuery) -> f32 {
-        query.error + query.length * self.errors[row]
+        query.error + query.length * self.facts[row].error
     }
 }
 
@@ -161,14 +234,72 @@ impl QuantisedQuery {
             .map(|&value| quantise(value, scale, limit) as i16)
             .collect();
         values.resize(stride, 0);
-        let squared: f32 = values.iter().map(|&value| f32::from(value).powi(2)).sum();
+        let whole = length(values.iter().map(|&value| f32::from(value)));
+        let tail = values.split_off(head_of(stride));
         Self {
-            values,
+            tail_length: length(tail.iter().map(|&value| f32::from(value))) * scale,
+            head: values,
+            tail,
             scale,
             error: error_of(vector, scale, limit),
-            length: squared.sqrt() * scale,
+            length: whole * scale,
         }
     }
+}
+
+/// The best similarities so far.
+struct Best {
+    count: usize,
+    /// The worst of them first.
+    heap: BinaryHeap<Reverse<Similarity>>,
+}
+
+impl Best {
+    fn new(count: usize) -> Self {
+        Self {
+            count,
+            heap: BinaryHeap::with_capacity(count.min(1_024)),
+        }
+    }
+
+    /// The last of them; less than anything while there are fewer than were asked for.
+    fn last(&self) -> f32 {
+        match self.heap.peek() {
+            Some(Reverse(Similarity(last))) if self.heap.len() >= self.count => *last,
+            _ => f32::NEG_INFINITY,
+        }
+    }
+
+    fn take(&mut self, similarity: f32) {
+        if self.heap.len() < self.count {
+            self.heap.push(Reverse(Similarity(similarity)));
+        } else if similarity > self.last() {
+            self.heap.pop();
+            self.heap.push(Reverse(Similarity(similarity)));
+        }
+    }
+}
+
+/// In the order of numbers, so that a heap can be kept of them.
+#[derive(PartialEq)]
+struct Similarity(f32);
+
+impl Eq for Similarity {}
+
+impl Ord for Similarity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Similarity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+fn length(values: impl Iterator<Item = f32>) -> f32 {
+    values.map(|value| value * value).sum::<f32>().sqrt()
 }
 
 fn scale_of(vector: &[f32], limit: f32) -> f32 {

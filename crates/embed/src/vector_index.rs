@@ -136,10 +136,13 @@ impl<K: Ord + Clone> VectorIndex<K> {
             return Ok(Vec::new());
         }
         let small = QuantisedQuery::new(query.as_slice());
-        let mut approximate = self.quantised.similarities(&small);
+        let mut approximate = self.quantised.similarities(&small, count, floor);
         let mut found: Vec<(f32, usize)> = Vec::new();
 
         for row in best_rows(&approximate, self.rescore.max(count)) {
+            if approximate[row] == f32::NEG_INFINITY {
+                continue;
+            }
             found.push((self.exact(row, query), row));
             // Not to be looked at again.
             approximate[row] = f32::NEG_INFINITY;

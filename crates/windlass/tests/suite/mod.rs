@@ -11,6 +11,7 @@ mod documentation;
 mod examples;
 mod holds;
 mod kills;
+mod memory;
 mod policy;
 mod program;
 mod reload;
