@@ -3,6 +3,7 @@
 mod conformance;
 mod fetch;
 mod llama;
+mod memory;
 mod readme;
 mod servers;
 mod start;
@@ -28,7 +29,9 @@ cargo xtask COMMAND
   bench    benchmarks: gram, loop (agent runs beside other runtimes), embed, start,
            store (the journal beside the disk under it), gate (decisions),
            registry (changes of the configuration, tool search, intents),
-           mcp (a governed call of a server's tool beside a bare one)
+           mcp (a governed call of a server's tool beside a bare one),
+           memory (search of vectors beside FAISS, which is fetched once, and a memory of a
+           million entries; needs 5 GB of disk)
   conformance
            the MCP project's conformance suite against our client (fetched once)
   llama    starts the llama.cpp server of the tests, for use by hand
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         ["bench", "registry"] => example("windlass-runtime", "swap")
             .and_then(|()| example("windlass-reflex", "tool_search"))
             .and_then(|()| example("windlass-learn", "intent")),
+        ["bench", "memory"] => memory::measure(),
         ["bench", "mcp"] => {
             let bins = ["build", "--release", "--package", "windlass-mcp", "--bins"];
             run(cargo(bins)).and_then(|()| example("windlass-mcp", "overhead"))

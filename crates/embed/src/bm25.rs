@@ -185,6 +185,14 @@ impl Bm25Parameters {
     }
 }
 
+/// The words of `text` as searches by words compare them: lower case, without accents, in order, as often
+/// as they are said.
+pub fn search_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    visit_terms(text, |word| words.push(word.to_owned()));
+    words
+}
+
 /// Shows `visit` the words of `text`; punctuation marks are none here. Words keep their endings: taking
 /// plurals or `-ing` off did not help to find tools, alone or together with meaning.
 fn visit_terms(text: &str, mut visit: impl FnMut(&str)) {

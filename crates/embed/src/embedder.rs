@@ -25,6 +25,9 @@ pub trait Embedder: Send + Sync {
         texts: &'a [&'a str],
     ) -> BoxFuture<'a, Result<Vec<Embedding>, EmbedError>>;
 
+    /// What people call it.
+    fn name(&self) -> &str;
+
     /// How many components each embedding has.
     fn dimension(&self) -> usize;
 

@@ -4,7 +4,8 @@
 //!
 //! [`StaticEmbedder`] is the embedder every other room gets by default. [`Embedder`] is the port that a
 //! remote one can stand behind. [`Bm25Index`] finds words, [`VectorIndex`] finds meanings,
-//! [`HybridIndex`] finds both.
+//! [`HybridIndex`] finds both. [`CompactIndex`] finds meanings among more vectors than should be in memory
+//! in full precision: whoever keeps them is asked for the few that matter.
 //!
 //! ```
 //! use windlass_embed::StaticEmbedder;
@@ -19,6 +20,7 @@
 //! nearly the same to it. Never let it alone decide anything that matters.
 
 mod bm25;
+mod compact_index;
 mod embedder;
 mod embedding;
 mod hybrid;
@@ -29,11 +31,13 @@ mod vector_index;
 mod vocabulary;
 mod words;
 
-pub use bm25::{Bm25Index, Bm25Parameters};
+pub use bm25::{Bm25Index, Bm25Parameters, search_words};
+pub use compact_index::{CompactFound, CompactIndex};
 pub use embedder::{BoxFuture, EmbedError, Embedder, EmbedderHash, EmbedderHashError};
 pub use embedding::{Embedding, NotFinite, StoredEmbeddingError};
 pub use hybrid::{HybridHit, HybridIndex, HybridParameters};
 pub use identifier::{split_identifier, tool_text, tool_text_with_parameters};
+pub use quantised::{CompactVector, DamagedVector};
 pub use static_embedder::StaticEmbedder;
 pub use vector_index::{DimensionMismatch, VectorIndex};
 

@@ -2,68 +2,217 @@
 //!
 //! A row is a scale and whole numbers from -127 to 127. The loop over them is written so that the
 //! compiler uses vector instructions; the query is kept in 16 bits so that it need not be widened for
-//! every row.
+//! every row. It is also rounded to 16 bits rather than 8, which costs nothing and leaves nearly all of
+//! the error to the rows: the bound is half as wide, and far fewer rows reach over it.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use crate::Embedding;
+use crate::vector_index::ROUNDING;
 
 /// Rows are filled up with zeros to a multiple of this, so that the loop has no remainder.
 const LANES: usize = 32;
 
 const LIMIT: f32 = 127.0;
 
+/// Of the query. Products with rows must not overflow when they are summed.
+fn query_limit(stride: usize) -> f32 {
+    let products = 127 * i32::try_from(stride.max(1)).unwrap_or(i32::MAX / 127);
+    (i32::MAX / products).min(i32::from(i16::MAX)) as f32
+}
+
+/// A vector in one byte a component, as it is stored: a scale, how far it is from the vector it stands
+/// for, and whole numbers from -127 to 127.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompactVector {
+    scale: f32,
+    error: f32,
+    values: Box<[i8]>,
+}
+
+/// Bytes that are no compact vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the stored compact vector is damaged: {0}")]
+pub struct DamagedVector(&'static str);
+
+impl CompactVector {
+    /// What stands for `embedding`.
+    pub fn of(embedding: &Embedding) -> Self {
+        let vector = embedding.as_slice();
+        let scale = scale_of(vector, LIMIT);
+        let values = vector.iter();
+        let values = values.map(|&value| quantise(value, scale, LIMIT) as i8);
+        Self {
+            scale,
+            error: error_of(vector, scale, LIMIT),
+            values: values.collect(),
+        }
+    }
+
+    /// How many components there are.
+    pub fn dimension(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether it stands for the embedding of a text in which nothing is known.
+    pub fn is_zero(&self) -> bool {
+        self.values.iter().all(|&value| value == 0)
+    }
+
+    /// The bytes to store: scale and error, little endian, then a byte a component.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(8 + self.values.len());
+        bytes.extend(self.scale.to_le_bytes());
+        bytes.extend(self.error.to_le_bytes());
+        bytes.extend(self.values.iter().map(|&value| value as u8));
+        bytes
+    }
+
+    /// What [`to_bytes`](Self::to_bytes) stored.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DamagedVector> {
+        let (scale, rest) = bytes
+            .split_first_chunk()
+            .ok_or(DamagedVector("it has no scale"))?;
+        let (error, values) = rest
+            .split_first_chunk()
+            .ok_or(DamagedVector("it has no error"))?;
+        let (scale, error) = (f32::from_le_bytes(*scale), f32::from_le_bytes(*error));
+        // A unit vector has no larger ones. Written so that NaN fails too.
+        if !(scale > 0.0 && scale <= 1.0 && (0.0..=1.0).contains(&error)) {
+            return Err(DamagedVector("its scale or error is out of range"));
+        }
+        let values = values.iter().map(|&byte| byte as i8).collect();
+        Ok(Self {
+            scale,
+            error,
+            values,
+        })
+    }
+}
+
 /// Many vectors in one byte a component.
+///
+/// A scan is as fast as memory is read, so it is made to read less: each row is kept in two parts, and how
+/// long the second is. The product of the first parts and the lengths of the second ones bound the whole
+/// product; most rows are out of question by that alone.
 #[derive(Debug, Clone)]
 pub(crate) struct QuantisedRows {
-    stride: usize,
-    values: Vec<i8>,
-    scales: Vec<f32>,
-    /// How far each row is from the vector it stands for.
-    errors: Vec<f32>,
+    /// How many components the first and the second part have.
+    head: usize,
+    tail: usize,
+    heads: Vec<i8>,
+    tails: Vec<i8>,
+    facts: Vec<Facts>,
+    /// The largest error there ever was.
+    most_error: f32,
+}
+
+/// What is known of a row besides its components.
+#[derive(Debug, Clone, Copy)]
+struct Facts {
+    scale: f32,
+    /// How far the row is from the vector it stands for.
+    error: f32,
+    /// How long its second part is.
+    tail_length: f32,
 }
 
 /// The vector that is looked for.
 #[derive(Debug)]
 pub(crate) struct QuantisedQuery {
-    values: Vec<i16>,
+    head: Vec<i16>,
+    tail: Vec<i16>,
     scale: f32,
     /// How far it is from the vector it stands for.
     error: f32,
     length: f32,
+    tail_length: f32,
+}
+
+/// How many components the first part has.
+fn head_of(stride: usize) -> usize {
+    (stride / 2).next_multiple_of(LANES).min(stride)
 }
 
 impl QuantisedRows {
     pub(crate) fn new(dimension: usize) -> Self {
         let stride = dimension.next_multiple_of(LANES);
+        let head = head_of(stride);
         Self {
-            stride,
-            values: Vec::new(),
-            scales: Vec::new(),
-            errors: Vec::new(),
+            head,
+            tail: stride - head,
+            heads: Vec::new(),
+            tails: Vec::new(),
+            facts: Vec::new(),
+            most_error: 0.0,
         }
     }
 
-    pub(crate) fn push(&mut self, vector: &[f32]) {
-        let scale = scale_of(vector);
-        let end = self.values.len() + self.stride;
-        self.values
-            .extend(vector.iter().map(|&value| quantise(value, scale) as i8));
-        self.values.resize(end, 0);
-        self.scales.push(scale);
-        self.errors.push(error_of(vector, scale));
+    pub(crate) fn push(&mut self, vector: &CompactVector) {
+        let (head, tail) = vector.values.split_at(self.head.min(vector.values.len()));
+        let end = self.heads.len() + self.head;
+        self.heads.extend_from_slice(head);
+        self.heads.resize(end, 0);
+        let end = self.tails.len() + self.tail;
+        self.tails.extend_from_slice(tail);
+        self.tails.resize(end, 0);
+        self.facts.push(Facts {
+            scale: vector.scale,
+            error: vector.error,
+            tail_length: length(tail.iter().map(|&value| f32::from(value))) * vector.scale,
+        });
+        self.most_error = self.most_error.max(vector.error);
     }
 
     pub(crate) fn swap_remove(&mut self, row: usize) {
-        let last = self.values.len() - self.stride;
-        self.values.copy_within(last.., row * self.stride);
-        self.values.truncate(last);
-        self.scales.swap_remove(row);
-        self.errors.swap_remove(row);
+        for (values, stride) in [(&mut self.heads, self.head), (&mut self.tails, self.tail)] {
+            let last = values.len() - stride;
+            values.copy_within(last.., row * stride);
+            values.truncate(last);
+        }
+        self.facts.swap_remove(row);
     }
 
-    /// The approximate similarity of every row to `query`.
-    pub(crate) fn similarities(&self, query: &QuantisedQuery) -> Vec<f32> {
-        let rows = self.values.chunks_exact(self.stride.max(1));
-        rows.zip(&self.scales)
-            .map(|(row, scale)| dot(row, &query.values) as f32 * (scale * query.scale))
-            .collect()
+    /// The approximate similarity of every row to `query` that can be among the `count` most similar
+    /// and at least `floor` similar; of every other, negative infinity.
+    ///
+    /// Let t be the `count`th best approximate similarity so far. The `count`th best of all is really at
+    /// least t less the largest error. A row that reaches not even that, with all that its second part
+    /// and its own error may add, is not among the best.
+    pub(crate) fn similarities(
+        &self,
+        query: &QuantisedQuery,
+        count: usize,
+        floor: f32,
+    ) -> Vec<f32> {
+        let mut best = Best::new(count);
+        let of_query = query.error + ROUNDING;
+        let most_error = of_query + query.length * self.most_error;
+        let mut similarities = Vec::with_capacity(self.facts.len());
+        let heads = self.heads.chunks_exact(self.head.max(1));
+        for ((row, head), facts) in heads.enumerate().zip(&self.facts) {
+            let factor = facts.scale * query.scale;
+            let head = dot(head, &query.head) as f32 * factor;
+            let most = head + facts.tail_length * query.tail_length;
+            let own_error = of_query + query.length * facts.error;
+            let reached = (best.last() - most_error).max(floor);
+            // Written so that nothing is left out where there is nothing to compare with.
+            if most + own_error < reached {
+                similarities.push(f32::NEG_INFINITY);
+                continue;
+            }
+            let tail = match self.tail {
+                0 => 0.0,
+                tail => {
+                    let begin = row * tail;
+                    dot(&self.tails[begin..begin + tail], &query.tail) as f32 * factor
+                }
+            };
+            best.take(head + tail);
+            similarities.push(head + tail);
+        }
+        similarities
     }
 
     /// How wrong the approximate similarity of `row` to `query` can be.
@@ -71,44 +220,104 @@ impl QuantisedRows {
     /// With q and r the unit vectors and q', r' what stands for them,
     /// |q.r - q'.r'| <= |q - q'| |r| + |q'| |r - r'|.
     pub(crate) fn error(&self, row: usize, query: &QuantisedQuery) -> f32 {
-        query.error + query.length * self.errors[row]
+        query.error + query.length * self.facts[row].error
     }
 }
 
 impl QuantisedQuery {
     pub(crate) fn new(vector: &[f32]) -> Self {
-        let scale = scale_of(vector);
+        let stride = vector.len().next_multiple_of(LANES);
+        let limit = query_limit(stride);
+        let scale = scale_of(vector, limit);
         let mut values: Vec<i16> = vector
             .iter()
-            .map(|&value| quantise(value, scale) as i16)
+            .map(|&value| quantise(value, scale, limit) as i16)
             .collect();
-        values.resize(vector.len().next_multiple_of(LANES), 0);
-        let squared: f32 = values.iter().map(|&value| f32::from(value).powi(2)).sum();
+        values.resize(stride, 0);
+        let whole = length(values.iter().map(|&value| f32::from(value)));
+        let tail = values.split_off(head_of(stride));
         Self {
-            values,
+            tail_length: length(tail.iter().map(|&value| f32::from(value))) * scale,
+            head: values,
+            tail,
             scale,
-            error: error_of(vector, scale),
-            length: squared.sqrt() * scale,
+            error: error_of(vector, scale, limit),
+            length: whole * scale,
         }
     }
 }
 
-fn scale_of(vector: &[f32]) -> f32 {
+/// The best similarities so far.
+struct Best {
+    count: usize,
+    /// The worst of them first.
+    heap: BinaryHeap<Reverse<Similarity>>,
+}
+
+impl Best {
+    fn new(count: usize) -> Self {
+        Self {
+            count,
+            heap: BinaryHeap::with_capacity(count.min(1_024)),
+        }
+    }
+
+    /// The last of them; less than anything while there are fewer than were asked for.
+    fn last(&self) -> f32 {
+        match self.heap.peek() {
+            Some(Reverse(Similarity(last))) if self.heap.len() >= self.count => *last,
+            _ => f32::NEG_INFINITY,
+        }
+    }
+
+    fn take(&mut self, similarity: f32) {
+        if self.heap.len() < self.count {
+            self.heap.push(Reverse(Similarity(similarity)));
+        } else if similarity > self.last() {
+            self.heap.pop();
+            self.heap.push(Reverse(Similarity(similarity)));
+        }
+    }
+}
+
+/// In the order of numbers, so that a heap can be kept of them.
+#[derive(PartialEq)]
+struct Similarity(f32);
+
+impl Eq for Similarity {}
+
+impl Ord for Similarity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Similarity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+fn length(values: impl Iterator<Item = f32>) -> f32 {
+    values.map(|value| value * value).sum::<f32>().sqrt()
+}
+
+fn scale_of(vector: &[f32], limit: f32) -> f32 {
     let largest = vector
         .iter()
         .fold(0.0f32, |largest, value| largest.max(value.abs()));
     // Never zero, so that nothing divides by it.
-    (largest / LIMIT).max(f32::MIN_POSITIVE)
+    (largest / limit).max(f32::MIN_POSITIVE)
 }
 
-fn quantise(value: f32, scale: f32) -> f32 {
-    (value / scale).round().clamp(-LIMIT, LIMIT)
+fn quantise(value: f32, scale: f32, limit: f32) -> f32 {
+    (value / scale).round().clamp(-limit, limit)
 }
 
-fn error_of(vector: &[f32], scale: f32) -> f32 {
+fn error_of(vector: &[f32], scale: f32, limit: f32) -> f32 {
     let squared: f32 = vector
         .iter()
-        .map(|&value| (value - quantise(value, scale) * scale).powi(2))
+        .map(|&value| (value - quantise(value, scale, limit) * scale).powi(2))
         .sum();
     squared.sqrt()
 }

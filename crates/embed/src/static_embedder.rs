@@ -142,6 +142,10 @@ impl Embedder for StaticEmbedder {
         Box::pin(async move { Ok(texts.iter().map(|text| self.embed(text)).collect()) })
     }
 
+    fn name(&self) -> &str {
+        "static-256"
+    }
+
     fn dimension(&self) -> usize {
         DIMENSION
     }

@@ -10,15 +10,15 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::embedding::dot;
-use crate::quantised::{QuantisedQuery, QuantisedRows};
+use crate::quantised::{CompactVector, QuantisedQuery, QuantisedRows};
 use crate::{Embedding, Scored};
 
 /// How many rows are compared in full precision before the bounds are asked. Enough that the last
 /// place is near its final value, so that few bounds reach it.
-const DEFAULT_RESCORE: usize = 40;
+pub(crate) const DEFAULT_RESCORE: usize = 40;
 
 /// Beyond the bound, which is computed in f32 itself.
-const ROUNDING: f32 = 1e-5;
+pub(crate) const ROUNDING: f32 = 1e-5;
 
 /// An embedding whose dimension is not the index's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -75,7 +75,7 @@ impl<K: Ord + Clone> VectorIndex<K> {
         self.places.insert(id.clone(), Some(self.ids.len()));
         self.ids.push(id);
         self.rows.extend_from_slice(embedding.as_slice());
-        self.quantised.push(embedding.as_slice());
+        self.quantised.push(&CompactVector::of(embedding));
         Ok(())
     }
 
@@ -136,10 +136,13 @@ impl<K: Ord + Clone> VectorIndex<K> {
             return Ok(Vec::new());
         }
         let small = QuantisedQuery::new(query.as_slice());
-        let mut approximate = self.quantised.similarities(&small);
+        let mut approximate = self.quantised.similarities(&small, count, floor);
         let mut found: Vec<(f32, usize)> = Vec::new();
 
         for row in best_rows(&approximate, self.rescore.max(count)) {
+            if approximate[row] == f32::NEG_INFINITY {
+                continue;
+            }
             found.push((self.exact(row, query), row));
             // Not to be looked at again.
             approximate[row] = f32::NEG_INFINITY;
@@ -187,7 +190,7 @@ impl<K: Ord + Clone> VectorIndex<K> {
 }
 
 /// The `count` rows with the highest scores, in no order.
-fn best_rows(scores: &[f32], count: usize) -> Vec<usize> {
+pub(crate) fn best_rows(scores: &[f32], count: usize) -> Vec<usize> {
     /// Ordered by score, so that a heap can be kept of them.
     struct Row(f32, usize);
     impl Ord for Row {

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use windlass_core::approval::{Approval, Hold, Identity, StandingCall};
@@ -11,6 +12,7 @@ use windlass_core::limits::Limit;
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_spec::{CallId, RunId, Timestamp, ToolGapReport, ToolName};
 use windlass_store::{Alongside, Durability, Mail, MailId, RedactedEvent, UsedUp};
+use windlass_tools::MemoryPort;
 
 /// Something could not be kept or read back. The run stops at once: what is not in the journal did
 /// not happen.
@@ -96,6 +98,11 @@ pub trait Durable: Send + Sync {
         _report: ToolGapReport,
     ) -> DurableFuture<'d, ()> {
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Where what agents remember is kept; nowhere, if nothing is said.
+    fn memory(&self) -> Option<Arc<dyn MemoryPort>> {
+        None
     }
 
     /// Ends the questions that nobody decided in time. The runs that ask them get mail.

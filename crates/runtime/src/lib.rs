@@ -14,6 +14,7 @@ mod limiter;
 mod memory;
 mod progress;
 mod registry;
+mod remembering;
 mod stored;
 
 pub use choice::{ModelChoice, NoModel, choose_model};

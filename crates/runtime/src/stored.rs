@@ -15,8 +15,10 @@ use windlass_store::{
     Durability, Error, Mail, NewGap, NewRun, Options, RedactedEvent, Redactor, RunJournal, Store,
     UsedUp,
 };
+use windlass_tools::MemoryPort;
 
 use crate::durable::{Beside, Durable, DurableError, DurableFuture, Journal, TakenOver, now};
+use crate::remembering::Remembering;
 
 /// The database in a data directory.
 const FILE: &str = "windlass.db";
@@ -30,6 +32,7 @@ pub struct Stored {
     store: Arc<Store>,
     who: Identity,
     clock: Clock,
+    memory: Arc<Remembering>,
 }
 
 impl fmt::Debug for Stored {
@@ -112,16 +115,23 @@ impl Stored {
     /// Keeps runs in `store`.
     #[must_use]
     pub fn new(store: Arc<Store>, who: Identity) -> Self {
+        let clock: Clock = Arc::new(now);
+        let memory = Remembering::new(Arc::clone(&store), Arc::clone(&clock));
         Self {
             store,
             who,
-            clock: Arc::new(now),
+            clock,
+            memory: Arc::new(memory),
         }
     }
 
     /// With another clock than the system's.
     #[must_use]
     pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.memory = Arc::new(Remembering::new(
+            Arc::clone(&self.store),
+            Arc::clone(&clock),
+        ));
         self.clock = clock;
         self
     }
@@ -137,6 +147,10 @@ fn secrets() -> impl Iterator<Item = String> {
 }
 
 impl Durable for Stored {
+    fn memory(&self) -> Option<Arc<dyn MemoryPort>> {
+        Some(Arc::clone(&self.memory) as Arc<dyn MemoryPort>)
+    }
+
     fn start(
         &self,
         task_id: Option<String>,

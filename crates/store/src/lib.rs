@@ -1,4 +1,4 @@
-//! SQLite: journals of runs, approvals, conversations, retention.
+//! SQLite: journals of runs, approvals, conversations, memory, retention.
 //!
 //! A [`Store`] is one database file. Each run has one journal in it, and one owner at a time, who
 //! holds the [`RunJournal`] and alone appends. Everybody may read, and everybody may decide, undo or
@@ -21,6 +21,7 @@ mod journal;
 mod lease;
 mod limits;
 mod mailbox;
+mod memory;
 mod pin;
 mod plan;
 mod purge;
@@ -42,6 +43,11 @@ pub use journal::{Durability, RunJournal};
 pub use lease::RunLease;
 pub use limits::UsedUp;
 pub use mailbox::{Alongside, Mail, MailId, Message};
+pub use memory::{
+    DEFAULT_MAX_DOCUMENT_BYTES, Memory, MemoryError, MemoryHit, MemoryScope, MemoryStatistics,
+    NewDocument, Reach, Reembedded, RememberOutcome, Remembered, ScopeStatistics, StoredDocument,
+    document_text,
+};
 pub use pin::{PinsRevision, StoredDefinition, StoredPin, StoredPins, StoredServer};
 pub use plan::StoredPlan;
 pub use purge::{DEFAULT_RETENTION, Kept, KeptBecause, Purged, PurgedRun};

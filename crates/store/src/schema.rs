@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004_registry.sql"),
     include_str!("migrations/0005_servers.sql"),
     include_str!("migrations/0006_plans.sql"),
+    include_str!("migrations/0007_memory.sql"),
     include_str!("migrations/0008_gaps.sql"),
 ];
 

@@ -1,10 +1,11 @@
-//! The library `builtin`: the time, files, the web, and two tools about answers and rules. Everything
+//! The library `builtin`: the time, files, the web, memory, and two tools about answers and rules. Everything
 //! it may touch is written in [`BuiltinSettings`]; what is not written there it refuses, and says which
 //! key of the configuration would allow it.
 
 mod clock;
 mod declared;
 mod files;
+mod memory;
 mod render;
 mod security;
 mod settings;
@@ -26,7 +27,7 @@ pub use settings::{
     AutomationSettings, BuiltinSettings, Fact, FileSettings, HttpSettings, NotConfigured, Root,
     SearchSettings, SettingsError,
 };
-pub use web::HostPattern;
+pub use web::{HostPattern, text_of_html};
 
 /// The name of the library.
 pub const BUILTIN: &str = "builtin";
@@ -62,7 +63,7 @@ fn tools(settings: &BuiltinSettings) -> Vec<Result<Tool, ToolBuildError>> {
         .clone()
         .map(|settings| Arc::new(Files::new(settings)));
     let web = Web::new(settings);
-    vec![
+    let mut tools = vec![
         clock::get_current_time(),
         files::read_file(files.clone()),
         files::write_file(files.clone()),
@@ -74,7 +75,9 @@ fn tools(settings: &BuiltinSettings) -> Vec<Result<Tool, ToolBuildError>> {
         web.web_automation(),
         security::check_security_status(settings),
         render::format_response(),
-    ]
+    ];
+    tools.extend(memory::tools());
+    tools
 }
 
 /// The error of a tool that lacks a setting. It is as good as not there, so it is reported as that, and

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::io;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -18,6 +19,7 @@ use windlass_spec::{Effect, ErrorCategory, Failure, RiskLevel, ToolSpecification
 use crate::bind::BoundTool;
 use crate::envelope::{self, Opened};
 use crate::error::ToolError;
+use crate::memory::{Caller, MemoryPort};
 use crate::output::too_large;
 use crate::tool::{CallContext, OnProgress};
 
@@ -52,6 +54,10 @@ pub struct DispatchOptions {
     pub reply: Option<Reply>,
     /// Where to tell how far the call has come.
     pub progress: Option<OnProgress>,
+    /// For whom the call is made, if that is known.
+    pub caller: Option<Caller>,
+    /// Where memories are kept, if they are.
+    pub memory: Option<Arc<dyn MemoryPort>>,
 }
 
 impl fmt::Debug for DispatchOptions {
@@ -73,6 +79,8 @@ impl Default for DispatchOptions {
             key: String::new(),
             reply: None,
             progress: None,
+            caller: None,
+            memory: None,
         }
     }
 }
@@ -113,6 +121,8 @@ pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions
         key: options.key,
         reply: options.reply,
         progress: options.progress,
+        caller: options.caller,
+        memory: options.memory,
     };
     let stop = context.stop.clone();
     let implementation = tool.tool().clone();

@@ -21,6 +21,7 @@ pub mod hello;
 mod http;
 mod library;
 mod library_file;
+mod memory;
 mod native;
 mod output;
 mod specified;
@@ -32,6 +33,7 @@ pub use builder::{IntoSignature, ToolBuildError, ToolBuilder, ToolProblem};
 pub use builtin::{
     AutomationSettings, BUILTIN, BuiltinSettings, Fact, FileSettings, HostPattern, HttpSettings,
     NotConfigured, Root, SearchSettings, SettingsError, builtin, builtin_specifications,
+    text_of_html,
 };
 pub use command::{CommandLine, CommandLineError, ProcessGroup};
 pub use difference::{Difference, differences};
@@ -44,6 +46,7 @@ pub use hello::{builtin_libraries, builtin_library};
 pub use http::{HttpEndpoint, HttpMethod, HttpProblem};
 pub use library::{MergeConflict, ToolLibrary};
 pub use library_file::LibraryFileError;
+pub use memory::{Caller, FoundMemory, KeptMemory, MemoryPort, MemoryReach, NewMemory, Taint};
 pub use tool::{CallContext, OnProgress, Tool, ToolFuture, ToolProgress};
 pub use tool_type::{Nesting, ToolType, TypeTooDeep};
 pub use windlass_macros::{ToolType, tool};

@@ -16,6 +16,7 @@ use crate::builder::ToolBuilder;
 use crate::dispatch::DEFAULT_MAX_OUTPUT_BYTES;
 use crate::error::ToolError;
 use crate::http::HttpMethod;
+use crate::memory::{Caller, MemoryPort};
 
 /// What a tool gives when it runs.
 pub type ToolFuture = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Send>>;
@@ -50,6 +51,10 @@ pub struct CallContext {
     pub reply: Option<Reply>,
     /// Where to tell how far the call has come.
     pub progress: Option<OnProgress>,
+    /// For whom the call is made, if that is known.
+    pub caller: Option<Caller>,
+    /// Where memories are kept, if they are.
+    pub memory: Option<Arc<dyn MemoryPort>>,
 }
 
 impl fmt::Debug for CallContext {
@@ -69,6 +74,8 @@ impl Default for CallContext {
             key: String::new(),
             reply: None,
             progress: None,
+            caller: None,
+            memory: None,
         }
     }
 }

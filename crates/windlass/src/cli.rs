@@ -22,6 +22,7 @@ mod interrupt;
 mod libraries;
 mod live;
 mod mcp;
+mod memory;
 mod models;
 mod moments;
 mod outermost;
@@ -96,6 +97,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         Command::Tools(command) => tools::run(&command, &reporter),
         Command::Gaps(command) => gaps::run(&command, &reporter),
         Command::Mcp(command) => mcp::run(&command, &reporter),
+        Command::Memory(command) => memory::run(&command),
         Command::Models(command) => models::run(&command),
         Command::Config(command) => config::run(&command, &reporter),
         Command::Init(command) => init::run(&command),

@@ -75,6 +75,7 @@ impl Run {
                 call,
                 end,
                 usage,
+                tainted,
                 at,
                 ..
             } => {
@@ -87,6 +88,9 @@ impl Run {
                 };
                 self.advance(call, change, *at)?;
                 self.usage += *usage;
+                if *tainted && let Some(Entry::Call { stand, .. }) = self.entry_mut(call) {
+                    stand.is_from_outside = true;
+                }
             }
             Event::Planned { call, plan, at } => self.take_plan(call, plan, *at)?,
             Event::Replanned { plan, tasks, .. } => {

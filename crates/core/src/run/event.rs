@@ -189,6 +189,10 @@ pub enum Event {
         /// What ran, if something did: for those who count without folding.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ran: Option<Ran>,
+        /// Whether what it brought comes from outside, though its tool does not reach there: a memory of
+        /// what was once read there, say.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        tainted: bool,
         /// When.
         at: Timestamp,
     },

@@ -248,10 +248,31 @@ impl Run {
             calls_allowed: session.calls,
             max_calls: self.settings.max_calls,
             session,
-            is_tainted: self.is_tainted_at(record),
+            is_tainted: self.is_tainted_before(record),
             marked: &marked,
         };
         take(&context)
+    }
+
+    /// Whether something was read from outside before a call was asked for, by this run or by whoever
+    /// set its task.
+    ///
+    /// # Errors
+    /// If there is no such call.
+    pub fn is_tainted_at(&self, call: &CallId) -> Result<bool, FoldError> {
+        let (record, _) = self.call(call)?;
+        Ok(self.is_tainted_before(record))
+    }
+
+    fn is_tainted_before(&self, record: &CallRecord) -> bool {
+        self.task.tainted || self.read_from_outside(record).next().is_some()
+    }
+
+    /// Whether anything was read from outside, by this run or by whoever set its task.
+    #[must_use]
+    pub fn is_tainted(&self) -> bool {
+        let mut entries = self.turns.iter().flat_map(|turn| &turn.entries);
+        self.task.tainted || entries.any(|entry| self.from_outside(entry).is_some())
     }
 
     /// What the run did before a call.
@@ -285,44 +306,30 @@ impl Run {
         session
     }
 
-    /// Whether something was read from outside before a call was asked for, by this run or by whoever
-    /// set its task.
-    fn is_tainted_at(&self, record: &CallRecord) -> bool {
-        self.task.tainted || self.read_from_outside(record).next().is_some()
-    }
-
-    /// Whether something was read from outside before a call of this run was asked for; also if there is
-    /// no such call.
-    pub(super) fn is_tainted_for(&self, call: &CallId) -> bool {
-        self.call(call)
-            .map_or(true, |(record, _)| self.is_tainted_at(record))
-    }
-
-    /// Whether anything was read from outside, by this run or by whoever set its task.
-    #[must_use]
-    pub fn is_tainted(&self) -> bool {
-        self.task.tainted || self.calls().any(|call| self.from_outside(call).is_some())
-    }
-
     /// What was read from outside before a call was asked for. What comes back in the same turn
     /// cannot have led to it. What a tool tells of its own failure is read like a result.
-    fn read_from_outside<'r>(
-        &'r self,
-        record: &'r CallRecord,
-    ) -> impl Iterator<Item = Cow<'r, Value>> {
+    fn read_from_outside(&self, record: &CallRecord) -> impl Iterator<Item = Cow<'_, Value>> {
         let turn = record.id().turn;
-        self.calls()
-            .filter(move |earlier| earlier.id().turn < turn)
-            .filter_map(|earlier| self.from_outside(earlier))
+        self.turns
+            .iter()
+            .take_while(move |earlier| earlier.turn < turn)
+            .flat_map(|earlier| &earlier.entries)
+            .filter_map(|entry| self.from_outside(entry))
     }
 
     /// What a call brought in from outside, if it did.
-    fn from_outside<'r>(&'r self, call: &'r CallRecord) -> Option<Cow<'r, Value>> {
-        let tool = self.specification_of(call)?;
-        if tool.attributes().open_world != Some(true) && !self.brought_in(call.id()) {
+    fn from_outside<'r>(&'r self, entry: &'r Entry) -> Option<Cow<'r, Value>> {
+        let Entry::Call { record, stand, .. } = entry else {
+            return None;
+        };
+        let tool = self.specification_of(record)?;
+        let is_from_outside = stand.is_from_outside
+            || tool.attributes().open_world == Some(true)
+            || self.brought_in(record.id());
+        if !is_from_outside {
             return None;
         }
-        match call.outcome()? {
+        match record.outcome()? {
             Ok(result) => Some(Cow::Borrowed(result)),
             Err(failure) => (failure.category == ErrorCategory::ToolFailure)
                 .then(|| Cow::Owned(Value::String(failure.model_message.clone()))),

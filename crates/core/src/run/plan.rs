@@ -165,7 +165,7 @@ impl Run {
         let mut work = Task {
             description: task.description.to_string(),
             available_tools: self.task.available_tools.clone(),
-            tainted: self.is_tainted_for(plan.id()) || plan.is_tainted_before(task),
+            tainted: self.is_tainted_at(plan.id()).unwrap_or(true) || plan.is_tainted_before(task),
             ..Task::default()
         };
         let agent = match &task.work {

@@ -26,6 +26,8 @@ pub struct Stand {
     pub(super) word: Option<String>,
     /// What came of a form that the tool wanted filled in. The call goes on with it.
     pub(super) reply: Option<Reply>,
+    /// Whether what it brought comes from outside, though its tool does not reach there.
+    pub(super) is_from_outside: bool,
 }
 
 /// What came of a form that a tool wanted filled in while it ran.

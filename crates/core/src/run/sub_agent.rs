@@ -86,7 +86,7 @@ impl Run {
             holds: Some(holds),
             task: Task {
                 description: arguments[TASK].as_str()?.to_owned(),
-                tainted: self.is_tainted_for(call),
+                tainted: self.is_tainted_at(call).unwrap_or(true),
                 ..Task::default()
             },
             settings: self.rest_of_settings(at),

@@ -201,6 +201,7 @@ fn ended(call: &CallId, end: CallEnd, at: Timestamp) -> Event {
         end,
         usage: Usage::default(),
         ran: None,
+        tainted: false,
         at,
     }
 }
@@ -758,6 +759,7 @@ fn a_cancelled_run_takes_no_more_answers_but_learns_how_its_calls_ended() {
         end: CallEnd::Cancelled(failure),
         usage: Usage::default(),
         ran: None,
+        tainted: false,
         at: at(5),
     });
     assert_eq!(

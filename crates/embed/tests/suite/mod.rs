@@ -1,4 +1,5 @@
 mod bm25;
+mod compact_index;
 mod embedding;
 mod golden;
 mod hybrid;

@@ -35,6 +35,10 @@ impl Embedder for Remote {
         })
     }
 
+    fn name(&self) -> &str {
+        "remote"
+    }
+
     fn dimension(&self) -> usize {
         2
     }

@@ -14,7 +14,7 @@ use windlass_core::run::{CallEnd, Event, Ran, Reply, Run, RunEnd, TaskEnd, ToolQ
 use windlass_spec::plan::PlanTaskId;
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel};
 use windlass_store::{Durability, crash_point, says_of_tool, told_end};
-use windlass_tools::{BoundTool, DispatchOptions, Dispatched, OnProgress, dispatch};
+use windlass_tools::{BoundTool, Caller, DispatchOptions, Dispatched, OnProgress, Taint, dispatch};
 
 use super::plans::Plans;
 use super::waiting::{Goes, LOOK};
@@ -51,12 +51,17 @@ pub(super) type Running<'d> = FuturesUnordered<BoxFuture<'d, (Of, Outcome)>>;
 pub(super) struct Ended {
     end: CallEnd,
     usage: Usage,
+    /// Whether what it brought comes from outside.
+    is_tainted: bool,
 }
 
 impl From<CallEnd> for Ended {
     fn from(end: CallEnd) -> Self {
-        let usage = Usage::default();
-        Self { end, usage }
+        Self {
+            end,
+            usage: Usage::default(),
+            is_tainted: false,
+        }
     }
 }
 
@@ -181,6 +186,8 @@ impl<'d> Drive<'d> {
         let progress = self.tool_progress(&call);
         let risk = self.run.risk(&call);
         let alone = self.driver.alone.clone();
+        let caller = self.caller(&call);
+        let memory = self.driver.durable.memory();
         match self.bound(&permit) {
             Ok(tool) => Box::pin(async move {
                 // Of what cannot be undone, one runs at a time, also in runs beside each other.
@@ -196,13 +203,19 @@ impl<'d> Drive<'d> {
                     key: call.to_string(),
                     reply,
                     progress: Some(progress),
+                    caller: Some(caller),
+                    memory,
                     ..DispatchOptions::default()
                 };
+                let taint = options.caller.as_ref().map(|caller| caller.taint.clone());
                 crash_point!("effect.before");
                 let dispatched = dispatch(&tool, permit, options).await;
                 crash_point!("effect.after");
                 let came = match dispatched {
-                    Dispatched::Ended(end) => Came::Ended(Box::new(end.into())),
+                    Dispatched::Ended(end) => Came::Ended(Box::new(Ended {
+                        is_tainted: taint.is_some_and(|taint| taint.is_marked()),
+                        ..end.into()
+                    })),
                     Dispatched::Asks(question) => Came::Asks(question),
                 };
                 (call, Ok(came))
@@ -211,6 +224,22 @@ impl<'d> Drive<'d> {
                 call,
                 Ok(Came::Ended(Box::new(CallEnd::Error(failure).into()))),
             ))),
+        }
+    }
+
+    /// For whom a call is made.
+    fn caller(&self, call: &CallId) -> Caller {
+        let who = self.journal.who();
+        // What cannot be told is taken for tainted.
+        let is_tainted = self.run.is_tainted_at(call).unwrap_or(true);
+        Caller {
+            tenant: who.tenant.to_string(),
+            principal: who.principal.to_string(),
+            agent: self.run.agent().name().clone(),
+            run: self.run.id().clone(),
+            parent: self.run.parent().cloned(),
+            is_tainted,
+            taint: Taint::default(),
         }
     }
 
@@ -265,6 +294,7 @@ impl<'d> Drive<'d> {
             end: ended.end,
             usage: ended.usage,
             ran,
+            tainted: ended.is_tainted,
             at,
         };
         self.happen(event, Durability::Relaxed).await
@@ -286,6 +316,7 @@ async fn work_as_child(driver: Driver, first: Option<Event>) -> Outcome {
         Some(end) => Came::Ended(Box::new(Ended {
             end: end_of_child(&run, end),
             usage: run.usage(),
+            is_tainted: run.is_tainted(),
         })),
         None => Came::Stands {
             for_person: run.standing().is_some(),

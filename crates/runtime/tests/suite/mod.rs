@@ -3,6 +3,7 @@
 mod children;
 mod forgeries;
 mod machine;
+mod memory;
 mod office;
 mod people;
 mod plans;

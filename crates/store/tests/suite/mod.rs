@@ -17,6 +17,7 @@ mod lists;
 mod logs;
 mod mailbox;
 mod mailbox_crash;
+mod memory;
 mod opening;
 mod ownership;
 mod pins;

@@ -55,6 +55,7 @@ fn events_with(secret: &str, before: &str, after: &str) -> Vec<Event> {
             end: CallEnd::Success(value),
             usage: Usage::default(),
             ran: None,
+            tainted: false,
             at: at(3),
         },
     ]
@@ -128,6 +129,7 @@ fn a_secret_that_is_a_number_is_found_where_numbers_are() {
         end,
         usage: Usage::default(),
         ran: None,
+        tainted: false,
         at: at(0),
     };
     let Event::CallEnded {

@@ -134,6 +134,7 @@ pub(crate) fn next_event(run: &Run, second: i64, end: &CallEnd) -> Event {
                     end: end.clone(),
                     usage: Usage::default(),
                     ran: None,
+                    tainted: false,
                     at: at(second),
                 },
                 _ => Event::CallStarted {

@@ -195,8 +195,96 @@ pub(super) const FORMAT_RESPONSE: Declared = Declared {
     ..READS
 };
 
+/// What every search of memory gives.
+macro_rules! found {
+    ($takes:literal) => {
+        concat!(
+            $takes,
+            " --> IO [{id: Text, text: Text, title: Maybe Text, source: Maybe Text, score: Double, why: Text, \
+             stored_at: Text, untrusted: Bool}]"
+        )
+    };
+}
+
+pub(super) const REMEMBER: Declared = Declared {
+    name: "remember",
+    description: "Remembers something for later: a fact, a preference, a decision. What is known already is not stored twice",
+    signature: "(content: Text \"What to remember, in full sentences\", \
+                title: Maybe Text \"What it is called\", \
+                scope: \"agent\" | \"principal\" | \"run\" = \"agent\" \"Who remembers it: this agent, all agents of the user, or this run alone\") \
+                --> IO {id: Text, known: Bool}",
+    timeout_seconds: 60,
+    ..READS
+};
+
+pub(super) const RECALL: Declared = Declared {
+    name: "recall",
+    description: "Recalls what was remembered about something, by meaning and words, best first",
+    signature: found!(
+        "(query: Text \"What to recall, in a few words\", max_results: Int = 5 \"How many results at most, 1 to 50\")"
+    ),
+    sensitive: true,
+    timeout_seconds: 30,
+    ..READS
+};
+
+pub(super) const FORGET: Declared = Declared {
+    name: "forget",
+    description: "Forgets something that was remembered, for good; it cannot be brought back",
+    signature: "(id: Text \"The id of what to forget, as recall tells it\") \
+                --> IO {id: Text, forgotten: Bool}",
+    risk: RiskLevel::Irreversible,
+    idempotent: false,
+    timeout_seconds: 60,
+    ..READS
+};
+
+pub(super) const SEARCH_MEMORIES: Declared = Declared {
+    name: "search_memories",
+    description: "Searches the memories of this agent, its user and this run, by meaning and words, best first",
+    signature: found!(
+        "(query: Text \"What to look for, in a few words\", \
+         scope: \"all\" | \"agent\" | \"principal\" | \"run\" = \"all\" \"Whose memories\", \
+         max_results: Int = 5 \"How many results at most, 1 to 50\")"
+    ),
+    sensitive: true,
+    timeout_seconds: 30,
+    ..READS
+};
+
+/// Another name for the same.
+pub(super) const MEMORY_SEARCH: Declared = Declared {
+    name: "memory_search",
+    ..SEARCH_MEMORIES
+};
+
+pub(super) const STORE_DOCUMENT: Declared = Declared {
+    name: "store_document",
+    description: "Stores a document so that its parts can be found by semantic_search; gives its id",
+    signature: "(content: Text \"The whole text of the document\", \
+                title: Maybe Text \"What it is called\", \
+                source: Maybe Text \"Where it came from\", \
+                scope: \"agent\" | \"principal\" | \"run\" = \"agent\" \"Who keeps it: this agent, all agents of the user, or this run alone\") \
+                --> IO {document_id: Text, chunks: Int, known: Bool}",
+    timeout_seconds: 120,
+    ..READS
+};
+
+pub(super) const SEMANTIC_SEARCH: Declared = Declared {
+    name: "semantic_search",
+    description: "Searches the documents that were stored for passages that mean what is looked for, best first",
+    signature: found!(
+        "(query: Text \"What to look for, as a question or in a few words\", \
+         scope: \"all\" | \"agent\" | \"principal\" | \"run\" = \"all\" \"Whose documents\", \
+         max_results: Int = 5 \"How many results at most, 1 to 50\")"
+    ),
+    sensitive: true,
+    timeout_seconds: 30,
+    ..READS
+};
+
 /// All of them, in the order of the library.
-pub(super) const ALL: [Declared; 11] = [
+pub(super) const ALL: [Declared; 18] = [
     GET_CURRENT_TIME,
     READ_FILE,
     WRITE_FILE,
@@ -208,6 +296,13 @@ pub(super) const ALL: [Declared; 11] = [
     WEB_AUTOMATION,
     CHECK_SECURITY_STATUS,
     FORMAT_RESPONSE,
+    REMEMBER,
+    RECALL,
+    FORGET,
+    SEARCH_MEMORIES,
+    MEMORY_SEARCH,
+    STORE_DOCUMENT,
+    SEMANTIC_SEARCH,
 ];
 
 impl Declared {

@@ -29,6 +29,13 @@ use search::Search;
 
 pub use hosts::HostPattern;
 
+/// The title of an HTML document, and what it says without its tags.
+#[must_use]
+pub fn text_of_html(html: &str) -> (String, String) {
+    let readable = html::read(html);
+    (readable.title, readable.text)
+}
+
 /// What the web tools work with.
 pub(super) struct Web {
     fetcher: Option<Arc<Fetcher>>,

@@ -54,7 +54,7 @@ fn every_tool_declares_risk_category_and_what_its_results_are() {
             "{name}"
         );
         let risk = match name {
-            "delete_file" | "web_automation" => RiskLevel::Irreversible,
+            "delete_file" | "web_automation" | "forget" => RiskLevel::Irreversible,
             "write_file" => RiskLevel::ReversibleWithDelay,
             _ => RiskLevel::Reversible,
         };
@@ -64,7 +64,11 @@ fn every_tool_declares_risk_category_and_what_its_results_are() {
             Some(category == "web_tools"),
             "{name}"
         );
-        assert_eq!(attributes.sensitive, Some(name == "read_file"), "{name}");
+        let is_sensitive = matches!(
+            name,
+            "read_file" | "recall" | "search_memories" | "memory_search" | "semantic_search"
+        );
+        assert_eq!(attributes.sensitive, Some(is_sensitive), "{name}");
         let is_idempotent = !matches!(risk, RiskLevel::Irreversible);
         assert_eq!(attributes.idempotent, Some(is_idempotent), "{name}");
         for parameter in specification.signature().parameters() {

@@ -6,6 +6,7 @@ mod crew;
 mod gaps;
 mod holds;
 mod mcp;
+mod memory;
 mod plan;
 mod policy;
 mod runs;
@@ -26,6 +27,10 @@ pub(crate) use gaps::{Gaps, GapsCheck, GapsCommand, GapsList, GapsPropose, GapsS
 pub(crate) use holds::{Holds, HoldsCommand, OneHold};
 pub(crate) use mcp::{
     Mcp, McpAdd, McpCall, McpCommand, McpImport, McpInspect, McpList, McpLogin, McpPins, McpRemove,
+};
+pub(crate) use memory::{
+    Memory, MemoryAdd, MemoryCommand, MemoryExport, MemoryForget, MemoryImport, MemoryList,
+    MemoryPlain, MemorySearch,
 };
 pub(crate) use plan::{
     Graph, Plan, PlanCheck, PlanCommand, PlanEdit, PlanList, PlanMark, PlanRun, PlanShow,
@@ -95,6 +100,8 @@ pub(crate) enum Command {
     Gaps(Gaps),
     /// Use the tools of MCP servers: add servers, see what they offer, accept what changed.
     Mcp(Mcp),
+    /// See and tend what agents remember: add, search, list, forget, import, export.
+    Memory(Memory),
     /// List the models that can be asked from here.
     Models(Models),
     /// See what the configuration says, and what is wrong with it.

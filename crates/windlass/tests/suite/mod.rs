@@ -12,6 +12,7 @@ mod examples;
 mod gaps;
 mod holds;
 mod kills;
+mod memory;
 mod plans;
 mod policy;
 mod program;

@@ -1,0 +1,164 @@
+//! An index without the vectors finds what comparing all of them finds.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use windlass_embed::{CompactIndex, CompactVector, DimensionMismatch, Embedding, Scored};
+
+type Kept = BTreeMap<u64, Embedding>;
+
+fn index_of(dimension: usize, kept: &Kept) -> CompactIndex {
+    let mut index = CompactIndex::new(dimension);
+    for (id, embedding) in kept {
+        index.insert(*id, &CompactVector::of(embedding)).unwrap();
+    }
+    index
+}
+
+fn compared<'k>(
+    kept: &'k Kept,
+    query: &'k Embedding,
+) -> impl FnMut(&[u64]) -> Result<Vec<Scored<u64>>, DimensionMismatch> + 'k {
+    move |ids| {
+        let known = ids.iter().filter_map(|id| Some((*id, kept.get(id)?)));
+        let scored = known.map(|(id, embedding)| Scored {
+            id,
+            score: embedding.cosine(query),
+        });
+        Ok(scored.collect())
+    }
+}
+
+fn brute_force(kept: &Kept, query: &Embedding, count: usize, floor: f32) -> Vec<Scored<u64>> {
+    let mut all: Vec<Scored<u64>> = kept
+        .iter()
+        .filter(|(_, embedding)| !embedding.is_zero() && !query.is_zero())
+        .map(|(id, embedding)| Scored {
+            id: *id,
+            score: embedding.cosine(query),
+        })
+        .filter(|scored| scored.score >= floor)
+        .collect();
+    all.sort_by(|left, right| right.score.total_cmp(&left.score));
+    all.truncate(count);
+    all
+}
+
+fn embedding(dimension: usize) -> impl Strategy<Value = Embedding> {
+    let component = prop_oneof![4 => -1.0f32..1.0, 1 => Just(0.0)];
+    prop::collection::vec(component, dimension).prop_map(|values| Embedding::new(values).unwrap())
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Insert(u64, Embedding),
+    Remove(u64),
+    Search(Embedding, usize, f32),
+}
+
+fn step(dimension: usize) -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0u64..60, embedding(dimension)).prop_map(|(id, vector)| Step::Insert(id, vector)),
+        1 => (0u64..60).prop_map(Step::Remove),
+        2 => (embedding(dimension), 0usize..20, -1.0f32..0.9)
+            .prop_map(|(vector, count, floor)| Step::Search(vector, count, floor)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_comes_and_goes_a_search_finds_what_comparing_all_finds(
+        steps in (1usize..70).prop_flat_map(|dimension| {
+            (Just(dimension), prop::collection::vec(step(dimension), 1..120))
+        })
+    ) {
+        let (dimension, steps) = steps;
+        let mut kept = Kept::new();
+        let mut index = CompactIndex::new(dimension);
+        for step in steps {
+            match step {
+                Step::Insert(id, vector) => {
+                    index.insert(id, &CompactVector::of(&vector)).unwrap();
+                    kept.insert(id, vector);
+                }
+                Step::Remove(id) => {
+                    let was_there = kept.remove(&id).is_some_and(|vector| !vector.is_zero());
+                    prop_assert_eq!(index.remove(id), was_there);
+                }
+                Step::Search(query, count, floor) => {
+                    let found = index.search(&query, count, floor, compared(&kept, &query));
+                    let found = found.unwrap();
+                    prop_assert!(found.is_exact);
+                    prop_assert_eq!(found.hits, brute_force(&kept, &query, count, floor));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_compact_vector_reads_back(vector in embedding(50)) {
+        let compact = CompactVector::of(&vector);
+        prop_assert_eq!(CompactVector::from_bytes(&compact.to_bytes()).unwrap(), compact);
+    }
+}
+
+/// Vectors that one byte a component cannot tell apart.
+fn crowded(count: u64) -> Kept {
+    let vector = |number: u64| {
+        let values = (0..256).map(|place| {
+            let noise = ((number * 7919 + place * 104_729) % 1009) as f32 / 1009.0;
+            1.0 + noise * 1e-3
+        });
+        Embedding::new(values.collect()).unwrap()
+    };
+    (0..count).map(|id| (id, vector(id))).collect()
+}
+
+#[test]
+fn where_rounding_hides_the_order_all_are_compared() {
+    let kept = crowded(3_000);
+    let index = index_of(256, &kept);
+    let query = &kept[&17].clone();
+    let found = index
+        .search(query, 10, -1.0, compared(&kept, query))
+        .unwrap();
+    assert!(
+        found.is_exact && found.compared > 2_000,
+        "{}",
+        found.compared
+    );
+    assert_eq!(found.hits, brute_force(&kept, query, 10, -1.0));
+}
+
+#[test]
+fn beyond_the_limit_it_says_that_it_did_not_compare_all() {
+    let kept = crowded(6_000);
+    let index = index_of(256, &kept);
+    let query = &kept[&17].clone();
+    let found = index
+        .search(query, 10, -1.0, compared(&kept, query))
+        .unwrap();
+    assert!(!found.is_exact && found.compared < 5_000);
+    assert_eq!(found.hits.len(), 10);
+}
+
+#[test]
+fn what_is_gone_when_it_is_compared_is_not_found() {
+    let mut kept = crowded(100);
+    let index = index_of(256, &kept);
+    let query = kept.remove(&17).unwrap();
+    let found = index
+        .search(&query, 100, -1.0, compared(&kept, &query))
+        .unwrap();
+    assert_eq!(found.hits.len(), 99);
+    assert!(found.hits.iter().all(|hit| hit.id != 17));
+}
+
+#[test]
+fn damaged_bytes_are_no_vector() {
+    let bytes = CompactVector::of(&Embedding::new(vec![1.0, 2.0]).unwrap()).to_bytes();
+    assert!(CompactVector::from_bytes(&bytes[..6]).is_err());
+    let mut damaged = bytes;
+    damaged[..4].copy_from_slice(&f32::NAN.to_le_bytes());
+    assert!(CompactVector::from_bytes(&damaged).is_err());
+}

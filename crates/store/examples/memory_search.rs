@@ -1,0 +1,168 @@
+//! What a search of a whole memory costs: documents in SQLite, vectors in memory, words in the full-text index.
+//!
+//! `cargo run --release -p windlass-store --example memory_search -- DIRECTORY ENTRIES QUERIES`
+//!
+//! Makes a memory of so many chunks in the directory, unless it is there, and asks it. Prints one JSON object:
+//! how long the first search took, with which the vectors are loaded, the median and the 99th percentile of
+//! all others, how soon something new is found, and what the process takes of memory.
+#![allow(clippy::print_stdout)]
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use windlass_spec::Timestamp;
+use windlass_store::{Memory, MemoryScope, NewDocument, Reach, Store};
+
+/// How many chunks a document has, about.
+const CHUNKS: usize = 10_000;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [directory, entries, queries] = arguments.as_slice() else {
+        return Err("DIRECTORY ENTRIES QUERIES".into());
+    };
+    let (entries, queries): (usize, usize) = (entries.parse()?, queries.parse()?);
+    let store = Store::open(Path::new(directory).join("windlass.db"))?;
+    let memory = Memory::new(Arc::new(store));
+    let scope = [MemoryScope::new("bench", "bench", Reach::Principal)];
+    let mut words = Words::new();
+    let begin = Instant::now();
+    let held = |memory: &Memory| -> Result<usize, Box<dyn Error>> {
+        let scopes = memory.statistics("bench", "bench")?.scopes;
+        Ok(scopes.iter().map(|scope| scope.chunks as usize).sum())
+    };
+    let mut chunks = held(&memory)?;
+    words.skip(chunks);
+    let before = chunks;
+    while chunks < entries {
+        let wanted = CHUNKS.min(entries - chunks);
+        let text = words.document(wanted);
+        let stored = memory.remember(&scope[0], NewDocument::new(text, now()))?;
+        chunks += stored.chunks;
+    }
+    let made = (chunks - before, begin.elapsed().as_secs_f64());
+    drop(memory);
+
+    // As a process does that finds it.
+    let store = Store::open(Path::new(directory).join("windlass.db"))?;
+    let memory = Memory::new(Arc::new(store));
+    let begin = Instant::now();
+    memory.search(&scope, &words.sentence(6), 10)?;
+    let first = begin.elapsed().as_secs_f64();
+    let mut times = Vec::new();
+    let mut found = 0;
+    for _ in 0..queries {
+        let query = words.sentence(5);
+        let begin = Instant::now();
+        found += memory.search(&scope, &query, 10)?.len();
+        times.push(begin.elapsed().as_secs_f64() * 1e3);
+    }
+    let new = format!("The quokka of {chunks} sleeps under the xylophone.");
+    let stored = memory.remember(&scope[0], NewDocument::new(&new, now()))?;
+    let begin = Instant::now();
+    let hits = memory.search(&scope, "quokka under the xylophone", 1)?;
+    let visible_after = begin.elapsed().as_secs_f64() * 1e3;
+    let is_visible = hits.first().is_some_and(|hit| hit.document == stored.id);
+    memory.forget(&scope, &stored.id)?;
+
+    times.sort_by(f64::total_cmp);
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+    println!(
+        "{{\"entries\":{},\"made\":{},\"made_s\":{:.1},\"first_search_s\":{first:.2},\"p50_ms\":{:.1},\"p99_ms\":{:.1},\
+         \"hits\":{found},\"insert_visible\":{is_visible},\"search_after_insert_ms\":{visible_after:.1},\
+         \"rss_mb\":{:.1},\"peak_mb\":{:.1}}}",
+        held(&memory)?,
+        made.0,
+        made.1,
+        at(0.5),
+        at(0.99),
+        resident("VmRSS:"),
+        resident("VmHWM:"),
+    );
+    Ok(())
+}
+
+/// Made-up texts, the same every time: the words of a language with common and rare ones.
+struct Words {
+    state: u64,
+}
+
+impl Words {
+    fn new() -> Self {
+        Self {
+            state: 0x9e37_79b9_7f4a_7c15,
+        }
+    }
+
+    fn next(&mut self) -> usize {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        (self.state >> 11) as usize
+    }
+
+    /// So that a memory that is gone on with gets other texts.
+    fn skip(&mut self, chunks: usize) {
+        self.state ^= (chunks as u64).wrapping_mul(0x2545_f491_4f6c_dd1d) | 1;
+    }
+
+    fn word(&mut self) -> String {
+        const COMMON: [&str; 12] = [
+            "the", "of", "and", "in", "to", "is", "was", "for", "with", "on", "by", "at",
+        ];
+        const STEMS: [&str; 40] = [
+            "river", "mill", "invoice", "winter", "garden", "train", "ledger", "harbour", "letter",
+            "window", "copper", "music", "doctor", "market", "engine", "forest", "paper", "bridge",
+            "kitchen", "island", "teacher", "weather", "silver", "village", "contract", "museum",
+            "captain", "orchard", "camera", "library", "station", "mountain", "football", "sugar",
+            "battery", "theatre", "journal", "painter", "soldier", "festival",
+        ];
+        let place = self.next();
+        if place % 3 == 0 {
+            return COMMON[self.next() % COMMON.len()].to_owned();
+        }
+        let stem = STEMS[self.next() % STEMS.len()];
+        match place % 10 {
+            // Names and numbers are rare, and what people look for.
+            1 => format!("{stem}{}", self.next() % 50_000),
+            _ => stem.to_owned(),
+        }
+    }
+
+    fn sentence(&mut self, words: usize) -> String {
+        (0..words)
+            .map(|_| self.word())
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    /// A document that is split into about so many chunks: paragraphs of a little more than half of what
+    /// a chunk holds, so that no two fit into one.
+    fn document(&mut self, chunks: usize) -> String {
+        let mut text = String::new();
+        for _ in 0..chunks {
+            let begin = text.len();
+            while text.len() - begin < 560 {
+                text.push_str(&self.sentence(9));
+                text.push_str(". ");
+            }
+            text.push_str("\n\n");
+        }
+        text
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_microseconds(1_790_000_000_000_000)
+}
+
+/// Megabytes of this process, as the system counts them.
+fn resident(field: &str) -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    let number = kilobytes.and_then(|number| number.parse::<f64>().ok());
+    number.unwrap_or(f64::NAN) / 1024.0
+}

@@ -1,0 +1,426 @@
+//! Writing to memory: a document is stored or removed in one transaction, with everything that belongs
+//! to it.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use windlass_core::approval::Digest;
+use windlass_embed::{CompactVector, Embedder, search_words};
+
+use super::document::{MemoryScope, NewDocument, RememberOutcome, Remembered, check_text};
+use super::error::MemoryError;
+use super::read::find_document;
+use super::split::split;
+use super::{Memory, told};
+use crate::Error;
+use crate::redact::Redactor;
+
+/// A chunk, ready to be stored.
+struct Chunk {
+    begins: usize,
+    text: String,
+    words: Vec<String>,
+    compact: Vec<u8>,
+    exact: Vec<u8>,
+}
+
+/// A document, ready to be stored: all that takes long was done before, so that the thread that writes
+/// has little to do.
+struct Prepared {
+    id: String,
+    scope: MemoryScope,
+    new: NewDocument,
+    digest: String,
+    metadata: String,
+    chunks: Vec<Chunk>,
+}
+
+/// Which embedder the vectors must be of.
+#[derive(Clone)]
+pub(super) struct Made {
+    pub(super) name: String,
+    pub(super) fingerprint: String,
+    pub(super) dimension: i64,
+}
+
+impl Made {
+    pub(super) fn by(embedder: &dyn Embedder) -> Self {
+        Self {
+            name: embedder.name().to_owned(),
+            fingerprint: embedder.fingerprint().to_string(),
+            dimension: i64::try_from(embedder.dimension()).unwrap_or(i64::MAX),
+        }
+    }
+
+    /// The generation of the vectors, if this embedder made them; nothing if there are none.
+    pub(super) fn generation(
+        &self,
+        connection: &Connection,
+    ) -> Result<Result<Option<i64>, MemoryError>, Error> {
+        let mut select = connection.prepare_cached(
+            "SELECT embedder, fingerprint, dimension, generation, is_whole FROM memory_settings",
+        )?;
+        let found = select
+            .query_row([], |row| {
+                let name: String = row.get(0)?;
+                let fingerprint: String = row.get(1)?;
+                let dimension: i64 = row.get(2)?;
+                let generation: i64 = row.get(3)?;
+                let is_whole: bool = row.get(4)?;
+                Ok((name, fingerprint, dimension, generation, is_whole))
+            })
+            .optional()?;
+        let Some((name, fingerprint, dimension, generation, is_whole)) = found else {
+            return Ok(Ok(None));
+        };
+        Ok(if !is_whole {
+            Err(MemoryError::Reembedding(told(&name, dimension)))
+        } else if fingerprint != self.fingerprint || dimension != self.dimension {
+            Err(MemoryError::OtherEmbedder {
+                kept: told(&name, dimension),
+                given: told(&self.name, self.dimension),
+            })
+        } else {
+            Ok(Some(generation))
+        })
+    }
+
+    /// The same, noting this embedder if there is none yet.
+    fn generation_or_first(
+        &self,
+        connection: &Connection,
+    ) -> Result<Result<i64, MemoryError>, Error> {
+        Ok(match self.generation(connection)? {
+            Ok(Some(generation)) => Ok(generation),
+            Ok(None) => {
+                connection.execute(
+                    "INSERT INTO memory_settings (id, embedder, fingerprint, dimension)
+                     VALUES (1, ?1, ?2, ?3)",
+                    params![self.name, self.fingerprint, self.dimension],
+                )?;
+                Ok(1)
+            }
+            Err(error) => Err(error),
+        })
+    }
+}
+
+impl Memory {
+    /// Remembers a document, and waits for the disk. The same text in the same scope is not stored
+    /// twice: its time is noted, and that it is tainted if it is told so now.
+    ///
+    /// # Errors
+    /// If there is no text, too much of it, or it is none; if the memory was made by another embedder;
+    /// if it could not be stored.
+    pub fn remember(
+        &self,
+        scope: &MemoryScope,
+        new: NewDocument,
+    ) -> Result<Remembered, MemoryError> {
+        let bytes = new.text.len() as u64;
+        if bytes > self.max_document_bytes {
+            return Err(MemoryError::TooLarge {
+                bytes: Some(bytes),
+                limit: self.max_document_bytes,
+            });
+        }
+        check_text(&new.text)?;
+        check_scope(scope)?;
+        let new = without_secrets(&self.store.redactor, new)?;
+        if new.text.is_empty() {
+            return Err(MemoryError::Empty);
+        }
+        let digest = Digest::of_json(&new.text.as_str().into());
+        let id = scope.document_id(digest);
+        // Not to embed a megabyte that is there already. The transaction has the last word.
+        let is_known = self
+            .store
+            .readers
+            .read(|connection| find_document(connection, &id))?
+            .is_some();
+        let chunks = match is_known {
+            true => Vec::new(),
+            false => self.prepared(&new.text)?,
+        };
+        let mut prepared = Prepared {
+            id,
+            scope: scope.clone(),
+            digest: digest.to_string(),
+            metadata: serde_json::Value::Object(new.metadata.clone()).to_string(),
+            new,
+            chunks,
+        };
+        let stored = self.keep(&prepared)?;
+        if let Some(stored) = stored {
+            return Ok(stored);
+        }
+        // Somebody forgot it since it was looked for.
+        prepared.chunks = self.prepared(&prepared.new.text)?;
+        let stored = self.keep(&prepared)?;
+        stored.ok_or_else(|| MemoryError::NoSuchDocument(prepared.id.clone()))
+    }
+
+    /// Forgets a document of one of these scopes: its text, vectors and words are removed.
+    /// [`compact`](Self::compact) removes what the file still holds of them.
+    ///
+    /// # Errors
+    /// If there is no such document in these scopes, or it could not be removed.
+    pub fn forget(&self, scopes: &[MemoryScope], id: &str) -> Result<(), MemoryError> {
+        let document = self.document(scopes, id)?;
+        let found = document.id;
+        let is_removed = self.store.transact("forget", move |connection| {
+            match find_document(connection, &found)? {
+                None => Ok(false),
+                Some((number, scope)) => {
+                    remove(connection, number, scope)?;
+                    Ok(true)
+                }
+            }
+        })?;
+        match is_removed {
+            true => Ok(()),
+            false => Err(MemoryError::NoSuchDocument(id.to_owned())),
+        }
+    }
+
+    fn prepared(&self, text: &str) -> Result<Vec<Chunk>, MemoryError> {
+        let parts = split(text);
+        let texts: Vec<&str> = parts.iter().map(|(_, chunk)| *chunk).collect();
+        let embeddings = self.embed(&texts)?;
+        let fingerprint = self.embedder.fingerprint();
+        Ok(parts
+            .into_iter()
+            .zip(embeddings)
+            .map(|((begins, chunk), embedding)| Chunk {
+                begins,
+                text: chunk.to_owned(),
+                words: search_words(chunk),
+                compact: CompactVector::of(&embedding).to_bytes(),
+                exact: embedding.to_bytes(fingerprint),
+            })
+            .collect())
+    }
+
+    /// Stores what was prepared. Nothing if it was taken for known and is not.
+    fn keep(&self, prepared: &Prepared) -> Result<Option<Remembered>, MemoryError> {
+        let made = Made::by(self.embedder.as_ref());
+        // The thread that writes may have to do it twice, so it is given all of it to keep.
+        let prepared = Prepared {
+            id: prepared.id.clone(),
+            scope: prepared.scope.clone(),
+            new: prepared.new.clone(),
+            digest: prepared.digest.clone(),
+            metadata: prepared.metadata.clone(),
+            chunks: prepared.chunks.iter().map(Chunk::again).collect(),
+        };
+        self.store.transact("remember", move |connection| {
+            prepared.keep(connection, &made)
+        })?
+    }
+}
+
+impl Chunk {
+    fn again(&self) -> Self {
+        Self {
+            begins: self.begins,
+            text: self.text.clone(),
+            words: self.words.clone(),
+            compact: self.compact.clone(),
+            exact: self.exact.clone(),
+        }
+    }
+}
+
+impl Prepared {
+    fn keep(
+        &self,
+        connection: &Connection,
+        made: &Made,
+    ) -> Result<Result<Option<Remembered>, MemoryError>, Error> {
+        let generation = match made.generation_or_first(connection)? {
+            Ok(generation) => generation,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Some((number, _)) = find_document(connection, &self.id)? {
+            return self.touch(connection, number).map(|known| Ok(Some(known)));
+        }
+        if self.chunks.is_empty() {
+            return Ok(Ok(None));
+        }
+        let scope = scope_number(connection, &self.scope)?;
+        let outcome = match self.new.replaces_source && self.replace(connection, scope)? {
+            true => RememberOutcome::Replaced,
+            false => RememberOutcome::Added,
+        };
+        self.insert(connection, scope, generation)?;
+        Ok(Ok(Some(Remembered {
+            id: self.id.clone(),
+            outcome,
+            chunks: self.chunks.len(),
+        })))
+    }
+
+    fn touch(&self, connection: &Connection, number: i64) -> Result<Remembered, Error> {
+        connection
+            .prepare_cached(
+                "UPDATE memory_documents SET updated_at = max(updated_at, ?2), tainted = max(tainted, ?3)
+                 WHERE number = ?1",
+            )?
+            .execute(params![
+                number,
+                self.new.at.as_microseconds(),
+                self.new.is_tainted
+            ])?;
+        let chunks: i64 = connection.query_row(
+            "SELECT count(*) FROM memory_chunks WHERE document = ?1",
+            [number],
+            |row| row.get(0),
+        )?;
+        Ok(Remembered {
+            id: self.id.clone(),
+            outcome: RememberOutcome::Known,
+            chunks: usize::try_from(chunks).unwrap_or_default(),
+        })
+    }
+
+    /// Removes what came from the same source before; whether there was anything.
+    fn replace(&self, connection: &Connection, scope: i64) -> Result<bool, Error> {
+        let Some(source) = &self.new.source else {
+            return Ok(false);
+        };
+        let mut select = connection.prepare_cached(
+            "SELECT number FROM memory_documents WHERE scope = ?1 AND source = ?2",
+        )?;
+        let rows = select.query_map(params![scope, source], |row| row.get(0))?;
+        let numbers = rows.collect::<Result<Vec<i64>, _>>()?;
+        for number in &numbers {
+            remove(connection, *number, scope)?;
+        }
+        Ok(!numbers.is_empty())
+    }
+
+    fn insert(&self, connection: &Connection, scope: i64, generation: i64) -> Result<(), Error> {
+        let at = self.new.at.as_microseconds();
+        connection
+            .prepare_cached(
+                "INSERT INTO memory_documents (id, scope, tenant, principal, source, title, digest, bytes,
+                     created_at, updated_at, tainted, metadata)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)",
+            )?
+            .execute(params![
+                self.id,
+                scope,
+                self.scope.tenant,
+                self.scope.principal,
+                self.new.source,
+                self.new.title,
+                self.digest,
+                i64::try_from(self.new.text.len()).unwrap_or(i64::MAX),
+                at,
+                self.new.is_tainted,
+                self.metadata,
+            ])?;
+        let number = connection.last_insert_rowid();
+        let mut chunk = connection.prepare_cached(
+            "INSERT INTO memory_chunks (document, place, begins, words, text) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?;
+        let mut words = connection
+            .prepare_cached("INSERT INTO memory_words (rowid, scope, words) VALUES (?1, ?2, ?3)")?;
+        let mut vector = connection.prepare_cached(
+            "INSERT INTO memory_vectors (scope, chunk, compact) VALUES (?1, ?2, ?3)",
+        )?;
+        let mut exact = connection.prepare_cached(
+            "INSERT INTO memory_exact_vectors (chunk, generation, exact) VALUES (?1, ?2, ?3)",
+        )?;
+        let mut all_words = 0;
+        for (part, place) in self.chunks.iter().zip(0i64..) {
+            let begins = i64::try_from(part.begins).unwrap_or(i64::MAX);
+            let count = i64::try_from(part.words.len()).unwrap_or(i64::MAX);
+            chunk.execute(params![number, place, begins, count, part.text])?;
+            let id = connection.last_insert_rowid();
+            words.execute(params![
+                id,
+                super::words::scope_word(scope),
+                part.words.join(" ")
+            ])?;
+            vector.execute(params![scope, id, part.compact])?;
+            exact.execute(params![id, generation, part.exact])?;
+            all_words += count;
+        }
+        let chunks = i64::try_from(self.chunks.len()).unwrap_or(i64::MAX);
+        count_change(connection, scope, chunks, all_words)
+    }
+}
+
+/// Removes a document with all that belongs to it.
+fn remove(connection: &Connection, number: i64, scope: i64) -> Result<(), Error> {
+    let (chunks, words): (i64, i64) = connection.query_row(
+        "SELECT count(*), coalesce(sum(words), 0) FROM memory_chunks WHERE document = ?1",
+        [number],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    connection.execute(
+        "INSERT INTO memory_removed (scope, chunk)
+         SELECT ?2, id FROM memory_chunks WHERE document = ?1 ORDER BY id",
+        [number, scope],
+    )?;
+    const OF_DOCUMENT: &str = "(SELECT id FROM memory_chunks WHERE document = ?1)";
+    for (table, chunk) in [("memory_words", "rowid"), ("memory_exact_vectors", "chunk")] {
+        connection.execute(
+            &format!("DELETE FROM {table} WHERE {chunk} IN {OF_DOCUMENT}"),
+            [number],
+        )?;
+    }
+    connection.execute(
+        &format!("DELETE FROM memory_vectors WHERE scope = ?2 AND chunk IN {OF_DOCUMENT}"),
+        [number, scope],
+    )?;
+    connection.execute("DELETE FROM memory_chunks WHERE document = ?1", [number])?;
+    connection.execute("DELETE FROM memory_documents WHERE number = ?1", [number])?;
+    count_change(connection, scope, -chunks, -words)
+}
+
+fn count_change(connection: &Connection, scope: i64, chunks: i64, words: i64) -> Result<(), Error> {
+    connection
+        .prepare_cached(
+            "UPDATE memory_scopes SET chunks = chunks + ?2, words = words + ?3, change = change + 1
+             WHERE id = ?1",
+        )?
+        .execute([scope, chunks, words])?;
+    Ok(())
+}
+
+/// The number of a scope, which is given one if it has none.
+fn scope_number(connection: &Connection, scope: &MemoryScope) -> Result<i64, Error> {
+    let reach = &scope.reach;
+    let values = params![scope.tenant, scope.principal, reach.kind(), reach.value()];
+    connection
+        .prepare_cached(
+            "INSERT INTO memory_scopes (tenant, principal, kind, value) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO NOTHING",
+        )?
+        .execute(values)?;
+    super::read::known_scope(connection, scope)?
+        .map(|known| known.id)
+        .ok_or_else(|| Error::unreadable("a scope that was just stored", "it is not there"))
+}
+
+fn check_scope(scope: &MemoryScope) -> Result<(), MemoryError> {
+    let is_unnamed = matches!(&scope.reach,
+        super::Reach::Agent(value) | super::Reach::Run(value) if value.is_empty());
+    match is_unnamed || scope.tenant.is_empty() || scope.principal.is_empty() {
+        true => Err(MemoryError::BadScope(scope.reach.to_string())),
+        false => Ok(()),
+    }
+}
+
+fn without_secrets(redactor: &Redactor, new: NewDocument) -> Result<NewDocument, Error> {
+    let metadata = redactor.json(&serde_json::Value::Object(new.metadata), &[])?;
+    let metadata = serde_json::from_str(&metadata)
+        .map_err(|error| Error::unreadable("what is known about a document", error))?;
+    Ok(NewDocument {
+        text: redactor.text(new.text.trim()),
+        title: new.title.map(|title| redactor.text(&title)),
+        source: new.source.map(|source| redactor.text(&source)),
+        metadata,
+        ..new
+    })
+}

@@ -1,0 +1,268 @@
+//! `windlass memory`: what agents remember, seen and tended by the person they work for.
+
+mod export;
+mod import;
+mod read;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use windlass_runtime::now;
+use windlass_store::{
+    Memory, MemoryHit, MemoryScope, NewDocument, Reach, RememberOutcome, Remembered, StoredDocument,
+};
+
+use super::arguments::{
+    Memory as Typed, MemoryAdd, MemoryCommand, MemoryForget, MemoryList, MemoryPlain, MemorySearch,
+};
+use super::live::bar;
+use super::moments::ago;
+use super::table::{one_line, say_table};
+use super::terminal::{complain, put, say};
+use super::{Outcome, data};
+
+/// How much of a chunk is shown to people.
+const SHOWN: usize = 300;
+
+/// Memory as the person in front of the program sees it.
+struct Own {
+    memory: Memory,
+    tenant: String,
+    principal: String,
+}
+
+impl Own {
+    fn open(directory: Option<&Path>) -> anyhow::Result<Self> {
+        let stored = data::open(directory)?;
+        Ok(Self {
+            memory: Memory::new(Arc::clone(stored.store())),
+            tenant: stored.who().tenant.to_string(),
+            principal: stored.who().principal.to_string(),
+        })
+    }
+
+    fn scope(&self, reach: &Reach) -> MemoryScope {
+        MemoryScope::new(&self.tenant, &self.principal, reach.clone())
+    }
+
+    /// The scopes that were named, else all that hold something.
+    fn scopes(&self, named: &[Reach]) -> anyhow::Result<Vec<MemoryScope>> {
+        match named {
+            [] => Ok(self.memory.scopes(&self.tenant, &self.principal)?),
+            named => Ok(named.iter().map(|reach| self.scope(reach)).collect()),
+        }
+    }
+}
+
+pub(super) fn run(command: &Typed) -> anyhow::Result<Outcome> {
+    let own = Own::open(command.data.as_deref())?;
+    match &command.command {
+        MemoryCommand::Add(command) => add(&own, command),
+        MemoryCommand::Search(command) => search(&own, command),
+        MemoryCommand::List(command) => list(&own, command),
+        MemoryCommand::Forget(command) => forget(&own, command),
+        MemoryCommand::Import(command) => import::run(own, command),
+        MemoryCommand::Export(command) => export::run(&own, command),
+        MemoryCommand::Stats(command) => statistics(&own, command),
+        MemoryCommand::Compact(command) => compact(&own, command),
+        MemoryCommand::Reembed(command) => reembed(&own, command),
+    }
+}
+
+fn add(own: &Own, command: &MemoryAdd) -> anyhow::Result<Outcome> {
+    let limit = own.memory.max_document_bytes();
+    let (text, path) = match (&command.file, command.text.as_deref()) {
+        (Some(file), _) => {
+            let found = read::file(file, limit)?;
+            (found, Some(read::source(file)))
+        }
+        (None, Some("-")) => (read::standard_input(limit)?, None),
+        (None, text) => (text.unwrap_or_default().to_owned(), None),
+    };
+    let readable = match &command.file {
+        Some(file) => read::readable(file, text),
+        None => read::Readable { title: None, text },
+    };
+    let new = NewDocument {
+        title: command.title.clone().or(readable.title),
+        source: command.source.clone().or(path),
+        is_tainted: command.untrusted,
+        ..NewDocument::new(readable.text, now())
+    };
+    let stored = own.memory.remember(&own.scope(&command.scope), new)?;
+    match command.json {
+        true => put(&format!("{}\n", json!(stored)))?,
+        false => say(&told(&stored))?,
+    }
+    Ok(Outcome::Done)
+}
+
+fn told(stored: &Remembered) -> String {
+    let Remembered { id, chunks, .. } = stored;
+    let parts = match chunks {
+        1 => String::new(),
+        chunks => format!(" in {chunks} parts"),
+    };
+    match stored.outcome {
+        RememberOutcome::Added => format!("remembered as {id}{parts}"),
+        RememberOutcome::Replaced => format!("remembered as {id}{parts}, in place of what it was"),
+        RememberOutcome::Known => format!("known already as {id}; its time is noted"),
+    }
+}
+
+fn search(own: &Own, command: &MemorySearch) -> anyhow::Result<Outcome> {
+    let scopes = own.scopes(&command.scope)?;
+    let limit = usize::from(command.limit);
+    let hits = own.memory.search(&scopes, &command.query, limit)?;
+    if command.json {
+        for hit in &hits {
+            put(&format!("{}\n", json!(hit)))?;
+        }
+    } else if hits.is_empty() {
+        complain("nothing was found")?;
+    } else {
+        let shown: Vec<String> = hits.iter().map(drawn).collect();
+        say(&shown.join("\n\n"))?;
+    }
+    Ok(Outcome::from_success(!hits.is_empty()))
+}
+
+fn drawn(hit: &MemoryHit) -> String {
+    let title = hit.title.as_deref().or(hit.source.as_deref());
+    let mut about = vec![
+        hit.why.clone(),
+        hit.scope.to_string(),
+        ago(hit.stored_at, now()),
+    ];
+    about.extend(hit.source.iter().map(|source| one_line(source, 100)));
+    if hit.tainted {
+        about.push("untrusted".to_owned());
+    }
+    format!(
+        "{:.3}  {}  {}\n       {}\n       {}",
+        hit.score,
+        hit.document,
+        one_line(title.unwrap_or("-"), 80),
+        about.join(" · "),
+        one_line(&hit.text, SHOWN)
+    )
+}
+
+fn list(own: &Own, command: &MemoryList) -> anyhow::Result<Outcome> {
+    let scopes = own.scopes(&command.scope)?;
+    let documents = own.memory.documents(&scopes, 0, command.limit)?;
+    if command.json {
+        for document in &documents {
+            put(&format!("{}\n", json!(document)))?;
+        }
+        return Ok(Outcome::Done);
+    }
+    if documents.is_empty() {
+        complain("nothing is remembered\nhint: windlass memory add \"TEXT\"")?;
+        return Ok(Outcome::Done);
+    }
+    let row = |document: &StoredDocument| {
+        let title = document.title.as_deref().or(document.source.as_deref());
+        let mut title = one_line(title.unwrap_or("-"), 60);
+        if document.tainted {
+            title.push_str("  (untrusted)");
+        }
+        [
+            document.id.clone(),
+            document.scope.to_string(),
+            document.bytes.to_string(),
+            ago(document.updated_at, now()),
+            title,
+        ]
+    };
+    let rows: Vec<[String; 5]> = documents.iter().map(row).collect();
+    say_table(["DOCUMENT", "SCOPE", "BYTES", "TOLD", "TITLE"], &rows)?;
+    Ok(Outcome::Done)
+}
+
+fn forget(own: &Own, command: &MemoryForget) -> anyhow::Result<Outcome> {
+    let scopes = own.scopes(&command.scope)?;
+    // All are looked for before the first is gone.
+    let documents = command
+        .ids
+        .iter()
+        .map(|id| own.memory.document(&scopes, id))
+        .collect::<Result<Vec<_>, _>>()?;
+    for document in &documents {
+        own.memory.forget(&scopes, &document.id)?;
+        match command.json {
+            true => put(&format!(
+                "{}\n",
+                json!({"id": document.id, "forgotten": true})
+            ))?,
+            false => say(&format!("forgot {}", document.id))?,
+        }
+    }
+    if !command.json {
+        complain("hint: `windlass memory compact` takes it out of the file, too")?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn statistics(own: &Own, command: &MemoryPlain) -> anyhow::Result<Outcome> {
+    let statistics = own.memory.statistics(&own.tenant, &own.principal)?;
+    if command.json {
+        put(&format!("{}\n", json!(statistics)))?;
+        return Ok(Outcome::Done);
+    }
+    let row = |scope: &windlass_store::ScopeStatistics| {
+        [
+            scope.scope.to_string(),
+            scope.documents.to_string(),
+            scope.chunks.to_string(),
+            scope.bytes.to_string(),
+            scope.tainted.to_string(),
+        ]
+    };
+    let rows: Vec<[String; 5]> = statistics.scopes.iter().map(row).collect();
+    say_table(["SCOPE", "DOCUMENTS", "PARTS", "BYTES", "UNTRUSTED"], &rows)?;
+    let embedder = statistics.embedder.as_deref().unwrap_or("none yet");
+    let whole = match statistics.is_whole {
+        true => "",
+        false => ", being re-embedded: go on with `windlass memory reembed`",
+    };
+    say(&format!("embedder: {embedder}{whole}"))?;
+    say(&format!("database: {} bytes", statistics.database_bytes))?;
+    Ok(Outcome::Done)
+}
+
+fn compact(own: &Own, command: &MemoryPlain) -> anyhow::Result<Outcome> {
+    let size = || -> anyhow::Result<u64> {
+        let statistics = own.memory.statistics(&own.tenant, &own.principal)?;
+        Ok(statistics.database_bytes)
+    };
+    let before = size()?;
+    own.memory.compact()?;
+    let after = size()?;
+    match command.json {
+        true => put(&format!(
+            "{}\n",
+            json!({"bytes_before": before, "bytes_after": after})
+        ))?,
+        false => say(&format!("compacted from {before} to {after} bytes"))?,
+    }
+    Ok(Outcome::Done)
+}
+
+fn reembed(own: &Own, command: &MemoryPlain) -> anyhow::Result<Outcome> {
+    let progress = bar("parts", 0);
+    let done = own.memory.reembed(|done, all| {
+        progress.set_length(all);
+        progress.set_position(done);
+    });
+    progress.finish_and_clear();
+    let chunks = done?.chunks;
+    let told: Value = json!({ "embedded": chunks });
+    match (command.json, chunks) {
+        (true, _) => put(&format!("{told}\n"))?,
+        (false, 0) => say("all vectors are of this version's embedder; nothing to do")?,
+        (false, chunks) => say(&format!("{chunks} parts embedded anew"))?,
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,60 @@
+//! Documents as JSON Lines: one line a document, with its whole text.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use windlass_spec::Timestamp;
+use windlass_store::Reach;
+
+use super::Own;
+use crate::cli::Outcome;
+use crate::cli::arguments::MemoryExport;
+use crate::cli::terminal::put;
+
+/// How many documents are listed at a time.
+const AT_ONCE: usize = 200;
+
+/// One document on its way.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Line {
+    /// Which form of lines this is.
+    pub(super) windlass_memory: u32,
+    pub(super) scope: Reach,
+    pub(super) text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) source: Option<String>,
+    #[serde(default)]
+    pub(super) tainted: bool,
+    pub(super) stored_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(super) metadata: Map<String, Value>,
+}
+
+/// The form of lines that this version writes, and reads.
+pub(super) const FORM: u32 = 1;
+
+pub(super) fn run(own: &Own, command: &MemoryExport) -> anyhow::Result<Outcome> {
+    let scopes = own.scopes(&command.scope)?;
+    let mut skip = 0;
+    loop {
+        let documents = own.memory.documents(&scopes, skip, AT_ONCE)?;
+        if documents.is_empty() {
+            return Ok(Outcome::Done);
+        }
+        skip += documents.len();
+        for document in documents {
+            let line = Line {
+                windlass_memory: FORM,
+                text: own.memory.text(&scopes, &document.id)?,
+                scope: document.scope,
+                title: document.title,
+                source: document.source,
+                tainted: document.tainted,
+                stored_at: document.updated_at,
+                metadata: document.metadata,
+            };
+            put(&format!("{}\n", json!(line)))?;
+        }
+    }
+}

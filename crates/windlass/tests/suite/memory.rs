@@ -1,0 +1,450 @@
+//! Memory from the command line: remembered, found, imported, exported, forgotten.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::program::{Place, example};
+
+/// What a command prints on standard output, line by line as JSON, and its exit code.
+fn json(place: &Place, arguments: &[&str]) -> (Vec<Value>, i32) {
+    let output = place
+        .command(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    (lines.collect(), output.status.code().unwrap())
+}
+
+fn directory(place: &Place, files: &[(&str, &[u8])]) {
+    for (name, content) in files {
+        let path = place.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+}
+
+fn count(place: &Place) -> usize {
+    json(place, &["memory", "list", "--json", "--limit", "10000"])
+        .0
+        .len()
+}
+
+#[test]
+fn what_is_added_is_found_listed_counted_and_forgotten() {
+    let place = Place::new();
+    let (added, code) = json(
+        &place,
+        &[
+            "memory",
+            "add",
+            "The March invoice is paid.",
+            "--title",
+            "Invoice",
+            "--scope",
+            "agent:clerk",
+            "--json",
+        ],
+    );
+    assert_eq!((added[0]["outcome"].as_str(), code), (Some("added"), 0));
+    let id = added[0]["id"].as_str().unwrap().to_owned();
+    let again = place.run(&[
+        "memory",
+        "add",
+        "The March invoice is paid.",
+        "--scope",
+        "agent:clerk",
+    ]);
+    assert!(again.contains(&format!("known already as {id}")), "{again}");
+    let piped = place.run_with_input(
+        &["memory", "add", "-", "--untrusted"],
+        "The cat is called Mill.\n",
+    );
+    assert!(piped.contains("remembered as doc-"), "{piped}");
+
+    let found = place.run(&["memory", "search", "was the invoice paid"]);
+    assert!(
+        found.contains(&id) && found.contains("words: the, invoice, paid"),
+        "{found}"
+    );
+    let (hits, _) = json(
+        &place,
+        &["memory", "search", "cat", "--json", "--limit", "1"],
+    );
+    assert_eq!(hits[0]["text"], "The cat is called Mill.");
+    assert_eq!(hits[0]["tainted"], true);
+    let (hits, _) = json(
+        &place,
+        &[
+            "memory",
+            "search",
+            "cat",
+            "--json",
+            "--scope",
+            "agent:clerk",
+        ],
+    );
+    assert!(hits.iter().all(|hit| hit["scope"] == "agent:clerk"));
+    let nowhere = place.run(&["memory", "search", "cat", "--scope", "run:r1"]);
+    assert!(
+        nowhere.contains("nothing was found") && nowhere.contains("exit code 1"),
+        "{nowhere}"
+    );
+
+    let listed = place.run(&["memory", "list"]);
+    assert!(
+        listed.contains("Invoice") && listed.contains("(untrusted)"),
+        "{listed}"
+    );
+    let (statistics, _) = json(&place, &["memory", "stats", "--json"]);
+    assert_eq!(statistics[0]["scopes"].as_array().unwrap().len(), 2);
+
+    let forgotten = place.run(&["memory", "forget", &id[..12]]);
+    assert!(forgotten.contains(&format!("forgot {id}")), "{forgotten}");
+    let gone = place.run(&["memory", "forget", &id]);
+    assert!(
+        gone.contains("there is no document") && gone.contains("exit code 1"),
+        "{gone}"
+    );
+    let compacted = place.run(&["memory", "compact"]);
+    assert!(compacted.contains("compacted from"), "{compacted}");
+    for name in ["windlass.db", "windlass.db-wal"] {
+        let bytes = std::fs::read(place.path("data").join(name)).unwrap_or_default();
+        assert!(
+            !bytes.windows(13).any(|window| window == b"March invoice"),
+            "{name}"
+        );
+    }
+    let nothing = place.run(&["memory", "reembed"]);
+    assert!(nothing.contains("nothing to do"), "{nothing}");
+}
+
+#[test]
+fn a_directory_is_imported_and_only_what_changed_is_imported_again() {
+    let place = Place::new();
+    directory(
+        &place,
+        &[
+            ("docs/a.md", b"# Harvest\n\nThe barley is ripe in July."),
+            ("docs/deep/er/b.html", b"<html><title>Mill</title><body><p>The mill &amp; the river.</p><script>x()</script>"),
+            ("docs/deep/c.txt", b"Geese fly south."),
+            ("docs/.hidden/d.txt", b"Not to be found."),
+            ("docs/picture.png", b"\x89PNG\r\n\x00\x01"),
+            ("docs/latin.txt", b"caf\xe9"),
+            ("docs/empty.txt", b" \n"),
+        ],
+    );
+    let file = std::fs::File::create(place.path("docs/huge.log")).unwrap();
+    file.set_len(1 << 30).unwrap();
+    drop(file);
+    let (lines, code) = json(&place, &["memory", "import", "docs", "--json"]);
+    assert_eq!(code, 1, "some were refused");
+    let summary = lines.last().unwrap();
+    assert_eq!(
+        (&summary["added"], &summary["refused"]),
+        (&3.into(), &4.into())
+    );
+    let reason = |name: &str| {
+        let line = lines.iter().find(|line| {
+            line["path"]
+                .as_str()
+                .is_some_and(|path| path.ends_with(name))
+        });
+        line.unwrap()["reason"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        reason("huge.log"),
+        "the document has 1073741824 bytes, and at most 16777216 are taken"
+    );
+    assert!(
+        reason("picture.png")
+            .starts_with("the document is not text in UTF-8: there is no character at byte 0")
+    );
+    assert!(reason("latin.txt").ends_with("at byte 3"));
+    assert_eq!(
+        reason("empty.txt"),
+        "there is nothing to remember: the text is empty"
+    );
+    let (hits, _) = json(
+        &place,
+        &[
+            "memory",
+            "search",
+            "mill at the river",
+            "--json",
+            "--limit",
+            "1",
+        ],
+    );
+    assert_eq!(hits[0]["title"], "Mill");
+    assert!(!hits[0]["text"].as_str().unwrap().contains('<'));
+    let (hits, _) = json(
+        &place,
+        &["memory", "search", "barley", "--json", "--limit", "1"],
+    );
+    assert_eq!(hits[0]["title"], "Harvest");
+
+    std::fs::write(place.path("docs/deep/c.txt"), "Geese fly north.").unwrap();
+    let (lines, _) = json(&place, &["memory", "import", "docs", "--json"]);
+    let summary = lines.last().unwrap();
+    let counts = ["added", "replaced", "unchanged"].map(|name| summary[name].as_u64().unwrap());
+    assert_eq!(counts, [0, 1, 2]);
+    let found = place.run(&["memory", "search", "geese"]);
+    assert!(
+        found.contains("north") && !found.contains("south"),
+        "{found}"
+    );
+}
+
+#[test]
+fn what_is_exported_is_imported_elsewhere_as_it_was() {
+    let place = Place::new();
+    let long = "A sentence that is said many times over. ".repeat(100);
+    place.run(&[
+        "memory",
+        "add",
+        &long,
+        "--title",
+        "Long",
+        "--scope",
+        "agent:clerk",
+    ]);
+    place.run(&[
+        "memory",
+        "add",
+        "Told by a stranger.",
+        "--untrusted",
+        "--source",
+        "letter",
+    ]);
+    let export = place
+        .command(&["memory", "export"])
+        .output()
+        .unwrap()
+        .stdout;
+    std::fs::write(place.path("kept.jsonl"), &export).unwrap();
+    let other = Place::new();
+    let path = place.path("kept.jsonl");
+    let told = other.run(&["memory", "import", path.to_str().unwrap()]);
+    assert!(
+        told.contains("2 added, 0 replaced, 0 unchanged, 0 refused"),
+        "{told}"
+    );
+    let again = other
+        .command(&["memory", "export"])
+        .output()
+        .unwrap()
+        .stdout;
+    assert_eq!(
+        String::from_utf8(again).unwrap(),
+        String::from_utf8(export.clone()).unwrap()
+    );
+    let piped = other.run_with_input(&["memory", "import", "-"], &export);
+    assert!(piped.contains("2 unchanged"), "{piped}");
+    let broken = other.run_with_input(&["memory", "import", "-"], "{\"a\": 1}\n\n{}");
+    assert!(
+        broken.contains("refused -:1: this is no line of an export"),
+        "{broken}"
+    );
+    assert!(
+        broken.contains("refused -:3") && broken.contains("exit code 1"),
+        "{broken}"
+    );
+}
+
+#[test]
+fn bad_input_is_refused_clearly_and_nothing_is_lost() {
+    let place = Place::new()
+        .with("huge.txt", "")
+        .with("binary.bin", b"ab\0c");
+    place.run(&["memory", "add", "What was there."]);
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(place.path("huge.txt"))
+        .unwrap();
+    file.set_len(1 << 30).unwrap();
+    let refusals: [(&[&str], &str); 8] = [
+        (
+            &["memory", "add", "--file", "huge.txt"],
+            "the document has 1073741824 bytes, and at most 16777216",
+        ),
+        (
+            &["memory", "add", "--file", "binary.bin"],
+            "not text in UTF-8: there is a NUL at byte 2",
+        ),
+        (
+            &["memory", "add", "--file", "missing.txt"],
+            "`missing.txt` cannot be read",
+        ),
+        (&["memory", "add", "--file", "."], "is a directory"),
+        (&["memory", "add", ""], "the text is empty"),
+        (&["memory", "search", "  "], "the query is empty"),
+        (&["memory", "forget", "doc-"], "there is no document"),
+        (&["memory", "import", "nowhere"], "`nowhere` cannot be read"),
+    ];
+    for (arguments, told) in refusals
+        .into_iter()
+        .filter(|(arguments, _)| arguments[2] != "doc-")
+    {
+        let printed = place.run(arguments);
+        assert!(printed.contains(told), "{arguments:?}: {printed}");
+        assert!(printed.contains("exit code 1"), "{arguments:?}: {printed}");
+    }
+    let endless = std::iter::repeat_n(b'x', 17 * 1024 * 1024).collect::<Vec<u8>>();
+    let printed = place.run_with_input(&["memory", "add", "-"], endless);
+    assert!(
+        printed.contains("the document has more than 16777216 bytes"),
+        "{printed}"
+    );
+    let line = "endless ".repeat(200_000);
+    let printed = place.run_with_input(&["memory", "add", "-"], line.trim_end());
+    assert!(printed.contains(" parts"), "{printed}");
+    let wrong = place.run(&["memory", "add", "x", "--scope", "everybody"]);
+    assert!(
+        wrong.contains("a scope is `agent:NAME`, `principal` or `run:ID`"),
+        "{wrong}"
+    );
+    assert!(wrong.contains("exit code 2"), "{wrong}");
+    assert_eq!(count(&place), 2);
+}
+
+/// The process dies around every third write; each import goes on where the last one ended.
+#[test]
+fn an_import_that_is_killed_is_gone_on_with_and_nothing_is_half_there() {
+    let place = Place::new();
+    let files = 8;
+    for number in 0..files {
+        let text = format!("Lot {number} is kept in barn {}. ", number * 7).repeat(60);
+        directory(&place, &[(&format!("docs/{number}.txt"), text.as_bytes())]);
+    }
+    for (killed_at, most) in [
+        ("remember.before#1", 0),
+        ("remember.after#1", 1),
+        ("remember.before#3", 3),
+        ("remember.after#2", 5),
+    ] {
+        let status = place
+            .command(&["memory", "import", "docs"])
+            .env("WINDLASS_CRASH_AT", killed_at)
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        assert_eq!(status.code(), None, "it was to be killed at {killed_at}");
+        assert_eq!(count(&place), most);
+        whole(&place);
+    }
+    let (lines, code) = json(&place, &["memory", "import", "docs", "--json"]);
+    let summary = lines.last().unwrap();
+    assert_eq!(
+        (
+            summary["added"].as_u64(),
+            summary["unchanged"].as_u64(),
+            code
+        ),
+        (Some(3), Some(5), 0)
+    );
+    assert_eq!(count(&place), files);
+    whole(&place);
+}
+
+/// Every document that is there is there with all its text, and can be found.
+fn whole(place: &Place) {
+    let export = place
+        .command(&["memory", "export"])
+        .output()
+        .unwrap()
+        .stdout;
+    for line in String::from_utf8(export).unwrap().lines() {
+        let document: Value = serde_json::from_str(line).unwrap();
+        let text = document["text"].as_str().unwrap();
+        let source = document["source"].as_str().unwrap();
+        assert_eq!(text, std::fs::read_to_string(source).unwrap().trim());
+        let number = Path::new(source).file_stem().unwrap().to_str().unwrap();
+        let (hits, _) = json(
+            place,
+            &[
+                "memory",
+                "search",
+                &format!("lot {number}"),
+                "--json",
+                "--limit",
+                "1",
+            ],
+        );
+        assert_eq!(hits[0]["source"], source);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_import_ends_after_the_file_under_way() {
+    let place = Place::new();
+    for number in 0..400 {
+        let text = format!("Lot {number} is kept in barn {}. ", number * 7).repeat(200);
+        directory(&place, &[(&format!("docs/{number}.txt"), text.as_bytes())]);
+    }
+    let mut child = place
+        .command(&["memory", "import", "docs", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    lines.next().unwrap().unwrap();
+    let pid = child.id().to_string();
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let summary: Value = serde_json::from_str(rest.last().unwrap()).unwrap();
+    assert_eq!(summary["interrupted"], true);
+    let added = summary["added"].as_u64().unwrap();
+    assert!(added < 400, "{added}");
+    assert_eq!(count(&place) as u64, added);
+    let (lines, code) = json(&place, &["memory", "import", "docs", "--json"]);
+    assert_eq!(
+        (lines.last().unwrap()["unchanged"].as_u64(), code),
+        (Some(added), 0)
+    );
+    assert_eq!(count(&place), 400);
+}
+
+/// A tool of memory called by hand acts for who calls it, through the gate like any other.
+#[test]
+fn tools_of_memory_are_called_by_hand() {
+    let place = Place::new().with("newsroom.gram", example("newsroom.gram"));
+    let told = place.run(&[
+        "tools",
+        "call",
+        "remember",
+        "--library",
+        "builtin",
+        "content=The kettle is blue.",
+    ]);
+    assert!(
+        told.contains("doc-") && told.contains("exit code 0"),
+        "{told}"
+    );
+    let told = place.run(&["memory", "search", "kettle"]);
+    assert!(
+        told.contains("The kettle is blue.") && told.contains("agent:by_hand"),
+        "{told}"
+    );
+    let told = place.run(&[
+        "tools",
+        "call",
+        "memory_search",
+        "--library",
+        "builtin",
+        "query=colour of the kettle",
+    ]);
+    assert!(told.contains("The kettle is blue."), "{told}");
+}
