@@ -1,8 +1,8 @@
 //! What a call costs more than one through the bare protocol library: through a `Server`, and governed,
-//! that is in a run, from the model's asking for it until the model is asked again: with its decision, its
-//! permit, its pin, its journal on the disk and the next prompt. The same scripted server each time, by
-//! turns in one run; medians and ratios. A tool of this program called the same way says how much of it
-//! is the loop and how much the server.
+//! that is in a run, from the model's asking for it until its result is known: with its decision, its
+//! permit, its pin and its journal. The whole turn, until the model is asked again, is told too. The same
+//! scripted server each time, by turns in one run; medians and ratios. A tool of this program called the
+//! same way says how much of it is the loop and how much the server.
 //!
 //! `cargo xtask bench mcp` builds the scripted server and runs this.
 
@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::approval::{Identity, Principal};
 use windlass_core::gate::Governance;
 use windlass_core::model::{ModelAnswer, ModelRequest, RequestedArguments, RequestedCall};
+use windlass_core::run::Event;
 use windlass_mcp::{CallRequest, Came, Era, Ledger, Server, ServerOptions, Servers};
 use windlass_model::{ModelClient, ModelError, ModelEvent};
 use windlass_runtime::{Crew, Driver, NewTask, Stored};
@@ -110,8 +111,12 @@ async fn main() -> anyhow::Result<()> {
             more(found.governed, found.bare)
         );
         println!(
-            "governed, native   {:?} (the same without a server)",
-            found.native
+            "  a whole turn     {:?} (until the model is asked again)",
+            found.turn
+        );
+        println!(
+            "governed, native   {:?} (the same without a server), a whole turn {:?}",
+            found.native, found.native_turn
         );
     }
     server.close().await;
@@ -123,7 +128,9 @@ async fn main() -> anyhow::Result<()> {
 struct Found {
     bare: Duration,
     governed: Duration,
+    turn: Duration,
     native: Duration,
+    native_turn: Duration,
 }
 
 /// What bare and governed calls cost, by turns.
@@ -148,7 +155,7 @@ async fn governed(
         .handler(|arguments: Value| async move { Ok(arguments) })
         .build()?;
     library.register(native);
-    let mut found = [Vec::new(), Vec::new(), Vec::new()];
+    let mut found = [const { Vec::new() }; 5];
     for batch in 0..=BATCHES {
         let mut of_bare = Vec::new();
         for _ in 0..IN_A_RUN {
@@ -157,31 +164,34 @@ async fn governed(
             bare.call_tool(params).await?;
             of_bare.push(begun.elapsed());
         }
-        let of_server = turns("fixture__echo", batch, &store, &library).await?;
-        let of_native = turns("native__echo", batch, &store, &library).await?;
+        let (governed, turn) = turns("fixture__echo", batch, &store, &library).await?;
+        let (native, native_turn) = turns("native__echo", batch, &store, &library).await?;
         if batch > 0 {
-            for (kept, new) in found.iter_mut().zip([of_bare, of_server, of_native]) {
+            let of_batch = [of_bare, governed, turn, native, native_turn];
+            for (kept, new) in found.iter_mut().zip(of_batch) {
                 kept.extend(new);
             }
         }
     }
     servers.close().await;
-    let [mut bare, mut governed, mut native] = found;
+    let [bare, governed, turn, native, native_turn] = found.map(|mut times| median(&mut times));
     Ok(Found {
-        bare: median(&mut bare),
-        governed: median(&mut governed),
-        native: median(&mut native),
+        bare,
+        governed,
+        turn,
+        native,
+        native_turn,
     })
 }
 
-/// How long each turn of a run took that calls a tool again and again: from the model's being asked until
-/// its being asked again.
+/// How long each call of a run took that calls a tool again and again, from the model's asking for it
+/// until its result was known, and each turn, from the model's being asked until its being asked again.
 async fn turns(
     tool: &str,
     batch: usize,
     store: &Arc<Store>,
     library: &ToolLibrary,
-) -> anyhow::Result<Vec<Duration>> {
+) -> anyhow::Result<(Vec<Duration>, Vec<Duration>)> {
     let echo = library.lookup(tool).context("there is no echo")?;
     let agent = Agent::new(
         AgentName::new("echoing")?,
@@ -222,8 +232,20 @@ async fn turns(
         bail!("a call failed: {failed:?}");
     }
     anyhow::ensure!(run.calls().count() == IN_A_RUN, "{:?}", run.end());
+    let (mut calls, mut asked_at) = (Vec::new(), None);
+    for (_, event) in store.events(run.id())? {
+        match event {
+            Event::ModelAnswered { at, .. } => asked_at = Some(at),
+            Event::CallEnded { at, .. } => {
+                let asked_at = asked_at.context("nobody asked for a call")?;
+                calls.push(Duration::from_micros(at.microseconds_since(asked_at)));
+            }
+            _ => {}
+        }
+    }
     let asked = model.asked.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(asked.windows(2).map(|two| two[1] - two[0]).collect())
+    let turns = asked.windows(2).map(|two| two[1] - two[0]).collect();
+    Ok((calls, turns))
 }
 
 /// A model that answers at once and keeps when it was asked.
