@@ -11,6 +11,7 @@ use windlass_store::{RunFilter, Store};
 
 use super::Outcome;
 use super::arguments::{Trace, TraceCommand};
+use super::live::shortened;
 use super::terminal::{put, say};
 use super::{data, runs};
 
