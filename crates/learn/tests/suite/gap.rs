@@ -198,7 +198,7 @@ fn proposals_parse_and_are_laid_out_as_the_formatter_does() {
         let file = reading
             .file
             .unwrap_or_else(|| panic!("{task}: {text}: {:?}", reading.diagnostics));
-        assert_eq!(*file.tools()[0], Arc::new(tool), "{task}");
+        assert_eq!(*file.tools()[0], tool, "{task}");
         let again = written_again(&text);
         assert_eq!(again, text, "{task}");
         proposed += 1;
