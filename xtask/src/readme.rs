@@ -20,7 +20,7 @@ struct Shown {
 }
 
 /// The pages whose commands are run. The README comes first: it builds the program the others use.
-const PAGES: [&str; 2] = ["README.md", "docs/mcp.md"];
+const PAGES: [&str; 3] = ["README.md", "docs/mcp.md", "docs/memory.md"];
 
 /// Where the commands keep their runs, below the target directory.
 const DATA: &str = "readme-runs";
