@@ -20,8 +20,8 @@ cargo xtask COMMAND
 
   test     everything a change must pass: set-up, format, lints, documentation,
            tests (some of them against a real llama.cpp server and real MCP servers,
-           which the set-up fetches once), and every command shown in the README
-           and in docs/mcp.md
+           which the set-up fetches once), and every command shown in the README,
+           in docs/mcp.md and in docs/memory.md
   readme   only the last of these: every command shown there
   soak     the slow tests: 400,000 texts against the grammar of record, property
            tests with many cases, and processes killed at 1,000 random moments

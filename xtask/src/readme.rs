@@ -20,7 +20,12 @@ struct Shown {
 }
 
 /// The pages whose commands are run. The README comes first: it builds the program the others use.
-const PAGES: [&str; 3] = ["README.md", "docs/mcp.md", "docs/plans.md"];
+const PAGES: [&str; 4] = [
+    "README.md",
+    "docs/mcp.md",
+    "docs/memory.md",
+    "docs/plans.md",
+];
 
 /// Where the commands keep their runs, below the target directory.
 const DATA: &str = "readme-runs";

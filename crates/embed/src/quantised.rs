@@ -16,6 +16,10 @@ const LANES: usize = 32;
 
 const LIMIT: f32 = 127.0;
 
+/// How many rows are decided about before their second parts are looked at. Deciding and looking by turns
+/// would have the processor wait for each row.
+const BLOCK: usize = 512;
+
 /// Of the query. Products with rows must not overflow when they are summed.
 fn query_limit(stride: usize) -> f32 {
     let products = 127 * i32::try_from(stride.max(1)).unwrap_or(i32::MAX / 127);
@@ -189,28 +193,41 @@ impl QuantisedRows {
         let mut best = Best::new(count);
         let of_query = query.error + ROUNDING;
         let most_error = of_query + query.length * self.most_error;
-        let mut similarities = Vec::with_capacity(self.facts.len());
+        // The first parts of all rows, in one go: a loop that decides nothing is not held up by decisions
+        // that come out otherwise than guessed, and reads ahead.
         let heads = self.heads.chunks_exact(self.head.max(1));
-        for ((row, head), facts) in heads.enumerate().zip(&self.facts) {
-            let factor = facts.scale * query.scale;
-            let head = dot(head, &query.head) as f32 * factor;
-            let most = head + facts.tail_length * query.tail_length;
-            let own_error = of_query + query.length * facts.error;
-            let reached = (best.last() - most_error).max(floor);
-            // Written so that nothing is left out where there is nothing to compare with.
-            if most + own_error < reached {
-                similarities.push(f32::NEG_INFINITY);
-                continue;
+        let mut similarities: Vec<f32> = heads
+            .zip(&self.facts)
+            .map(|(head, facts)| dot(head, &query.head) as f32 * (facts.scale * query.scale))
+            .collect();
+        if self.tail == 0 {
+            return similarities;
+        }
+        let mut reaching = [0; BLOCK];
+        let mut left_out = Vec::with_capacity(BLOCK);
+        for begin in (0..similarities.len()).step_by(BLOCK) {
+            let end = similarities.len().min(begin + BLOCK);
+            let reached = (best.last() - most_error).max(floor) - of_query;
+            let mut count = 0;
+            for row in begin..end {
+                let facts = &self.facts[row];
+                let most = similarities[row]
+                    + facts.tail_length * query.tail_length
+                    + query.length * facts.error;
+                reaching[count] = row;
+                // Written so that nothing is left out where there is nothing to compare with.
+                count += usize::from(!(most < reached));
+                left_out.push(similarities[row]);
+                similarities[row] = f32::NEG_INFINITY;
             }
-            let tail = match self.tail {
-                0 => 0.0,
-                tail => {
-                    let begin = row * tail;
-                    dot(&self.tails[begin..begin + tail], &query.tail) as f32 * factor
-                }
-            };
-            best.take(head + tail);
-            similarities.push(head + tail);
+            for &row in &reaching[..count] {
+                let tail = &self.tails[row * self.tail..(row + 1) * self.tail];
+                let factor = self.facts[row].scale * query.scale;
+                let similarity = left_out[row - begin] + dot(tail, &query.tail) as f32 * factor;
+                similarities[row] = similarity;
+                best.take(similarity);
+            }
+            left_out.clear();
         }
         similarities
     }

@@ -70,14 +70,13 @@ impl Memory {
         }
         let embedding = self.embed(&[query])?.pop();
         let embedding = embedding.unwrap_or_else(|| Embedding::zero(self.embedder.dimension()));
-        let found = self.store.readers.read(|connection| {
+        self.store.readers.read(|connection| {
             // What is read is of one moment.
             let moment = connection.unchecked_transaction()?;
             let found = self.search_now(&moment, scopes, query, &embedding, count);
             moment.finish()?;
             Ok(found)
-        })?;
-        found
+        })?
     }
 
     fn search_now(

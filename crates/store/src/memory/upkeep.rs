@@ -20,6 +20,9 @@ pub struct Reembedded {
     pub chunks: u64,
 }
 
+/// A chunk to embed anew: its number, its scope, its text.
+type Stale = (i64, i64, String);
+
 impl Memory {
     /// Makes all vectors anew with this embedder, if another made them, a few at a time. If it is broken
     /// off, the memory refuses to be searched until it is called again, which goes on where it stopped.
@@ -88,11 +91,7 @@ impl Memory {
 
     /// The next chunks after `last`: the texts of those that are of an older generation, and the numbers
     /// of all that were looked at.
-    fn stale(
-        &self,
-        last: i64,
-        generation: i64,
-    ) -> Result<(Vec<(i64, i64, String)>, Vec<i64>), MemoryError> {
+    fn stale(&self, last: i64, generation: i64) -> Result<(Vec<Stale>, Vec<i64>), MemoryError> {
         let found = self.store.readers.read(|connection| {
             let mut select = connection.prepare_cached(
                 "SELECT e.chunk, e.generation, d.scope, c.text FROM memory_exact_vectors e
@@ -113,11 +112,7 @@ impl Memory {
         Ok(found)
     }
 
-    fn embed_anew(
-        &self,
-        batch: Vec<(i64, i64, String)>,
-        generation: i64,
-    ) -> Result<(), MemoryError> {
+    fn embed_anew(&self, batch: Vec<Stale>, generation: i64) -> Result<(), MemoryError> {
         let texts: Vec<&str> = batch.iter().map(|(_, _, text)| text.as_str()).collect();
         let embeddings = self.embed(&texts)?;
         let fingerprint = self.embedder.fingerprint();

@@ -1,6 +1,8 @@
 //! Writing to memory: a document is stored or removed in one transaction, with everything that belongs
 //! to it.
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_core::approval::Digest;
 use windlass_embed::{CompactVector, Embedder, search_words};
@@ -140,20 +142,26 @@ impl Memory {
             true => Vec::new(),
             false => self.prepared(&new.text)?,
         };
-        let mut prepared = Prepared {
+        let prepared = Arc::new(Prepared {
             id,
             scope: scope.clone(),
             digest: digest.to_string(),
             metadata: serde_json::Value::Object(new.metadata.clone()).to_string(),
             new,
             chunks,
-        };
-        let stored = self.keep(&prepared)?;
-        if let Some(stored) = stored {
+        });
+        if let Some(stored) = self.keep(&prepared)? {
             return Ok(stored);
         }
         // Somebody forgot it since it was looked for.
-        prepared.chunks = self.prepared(&prepared.new.text)?;
+        let prepared = Arc::new(Prepared {
+            id: prepared.id.clone(),
+            scope: prepared.scope.clone(),
+            digest: prepared.digest.clone(),
+            metadata: prepared.metadata.clone(),
+            new: prepared.new.clone(),
+            chunks: self.prepared(&prepared.new.text)?,
+        });
         let stored = self.keep(&prepared)?;
         stored.ok_or_else(|| MemoryError::NoSuchDocument(prepared.id.clone()))
     }
@@ -200,32 +208,12 @@ impl Memory {
     }
 
     /// Stores what was prepared. Nothing if it was taken for known and is not.
-    fn keep(&self, prepared: &Prepared) -> Result<Option<Remembered>, MemoryError> {
+    fn keep(&self, prepared: &Arc<Prepared>) -> Result<Option<Remembered>, MemoryError> {
         let made = Made::by(self.embedder.as_ref());
-        // The thread that writes may have to do it twice, so it is given all of it to keep.
-        let prepared = Prepared {
-            id: prepared.id.clone(),
-            scope: prepared.scope.clone(),
-            new: prepared.new.clone(),
-            digest: prepared.digest.clone(),
-            metadata: prepared.metadata.clone(),
-            chunks: prepared.chunks.iter().map(Chunk::again).collect(),
-        };
+        let prepared = Arc::clone(prepared);
         self.store.transact("remember", move |connection| {
             prepared.keep(connection, &made)
         })?
-    }
-}
-
-impl Chunk {
-    fn again(&self) -> Self {
-        Self {
-            begins: self.begins,
-            text: self.text.clone(),
-            words: self.words.clone(),
-            compact: self.compact.clone(),
-            exact: self.exact.clone(),
-        }
     }
 }
 

@@ -3,15 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use windlass_spec::Timestamp;
-use windlass_store::Reach;
+use windlass_store::{MemoryError, Reach};
 
 use super::Own;
 use crate::cli::Outcome;
 use crate::cli::arguments::MemoryExport;
 use crate::cli::terminal::put;
-
-/// How many documents are listed at a time.
-const AT_ONCE: usize = 200;
 
 /// One document on its way.
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,25 +33,25 @@ pub(super) const FORM: u32 = 1;
 
 pub(super) fn run(own: &Own, command: &MemoryExport) -> anyhow::Result<Outcome> {
     let scopes = own.scopes(&command.scope)?;
-    let mut skip = 0;
-    loop {
-        let documents = own.memory.documents(&scopes, skip, AT_ONCE)?;
-        if documents.is_empty() {
-            return Ok(Outcome::Done);
-        }
-        skip += documents.len();
-        for document in documents {
-            let line = Line {
-                windlass_memory: FORM,
-                text: own.memory.text(&scopes, &document.id)?,
-                scope: document.scope,
-                title: document.title,
-                source: document.source,
-                tainted: document.tainted,
-                stored_at: document.updated_at,
-                metadata: document.metadata,
-            };
-            put(&format!("{}\n", json!(line)))?;
-        }
+    // Listed once: what comes while this is written may be left out, but nothing is written twice.
+    for document in own.memory.documents(&scopes, 0, usize::MAX)? {
+        let text = match own.memory.text(&scopes, &document.id) {
+            Ok(text) => text,
+            // Somebody forgot it since.
+            Err(MemoryError::NoSuchDocument(_)) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let line = Line {
+            windlass_memory: FORM,
+            text,
+            scope: document.scope,
+            title: document.title,
+            source: document.source,
+            tainted: document.tainted,
+            stored_at: document.updated_at,
+            metadata: document.metadata,
+        };
+        put(&format!("{}\n", json!(line)))?;
     }
+    Ok(Outcome::Done)
 }
