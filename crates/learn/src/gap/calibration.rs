@@ -102,9 +102,9 @@ fn threshold(mut judged: Vec<(f64, bool)>) -> f64 {
     let mut most = f64::MIN;
     for (index, (probability, gap)) in judged.iter().enumerate() {
         if *gap {
-            missed += 1.0
+            missed += 1.0;
         } else {
-            passed += 1.0
+            passed += 1.0;
         }
         let Some((next, _)) = judged.get(index + 1) else {
             break;

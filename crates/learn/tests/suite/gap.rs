@@ -101,7 +101,7 @@ fn a_task_that_two_tools_fit_together_has_no_gap() {
     let missing: Vec<&str> = report
         .missing_tools()
         .iter()
-        .map(|text| text.as_str())
+        .map(windlass_spec::NonEmptyText::as_str)
         .collect();
     assert_eq!(
         missing,

@@ -68,7 +68,7 @@ FROM (
 )
 GROUP BY run;
 
-DROP VIEW tool_gap_log;
+DROP VIEW IF EXISTS tool_gap_log;
 CREATE VIEW tool_gap_log AS
 SELECT
     gap, run, tenant, principal, agent, moment,

@@ -10,7 +10,7 @@ fn what_does_not_fit_is_refused_and_what_was_stored_stays() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("windlass.db");
     let options = Options {
-        max_bytes: Some(360 * 1024),
+        max_bytes: Some(400 * 1024),
         ..Options::default()
     };
     let store = Store::open_with(&path, options).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_core::run::{Entry, LeftOutBecause, Offer, Run};
 use windlass_runtime::now;
-use windlass_spec::CallRecord;
+use windlass_spec::{CallRecord, ToolGapReport};
 use windlass_store::{RunFilter, Store};
 
 use super::Outcome;
@@ -100,7 +100,7 @@ fn offered(run: &Run, offer: &Offer) -> String {
         }
         text.push('\n');
     }
-    for missing in offer.gap.iter().flat_map(|gap| gap.missing_tools()) {
+    for missing in offer.gap.iter().flat_map(ToolGapReport::missing_tools) {
         let _ = writeln!(text, "no tool seems to do: {}", shortened(missing.as_str()));
     }
     if offer.left_out.is_empty() {

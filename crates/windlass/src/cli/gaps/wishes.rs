@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Context as _;
 use serde_json::{Value, json};
 use windlass_learn::gap::{merge_wishes, proposed_specification};
 use windlass_spec::{GapMoment, MissingCapability, RunId, Timestamp, nearest};
@@ -213,6 +212,5 @@ pub(super) fn found<'w>(wishes: &'w [Wish], name: &str) -> anyhow::Result<&'w Wi
         Some(near) => format!("did you mean `{near}`?"),
         None => "`windlass gaps list` tells what was missing".to_owned(),
     };
-    Err(anyhow::anyhow!("hint: {hint}"))
-        .with_context(|| format!("nothing called `{name}` was missing"))
+    anyhow::bail!("nothing called `{name}` was missing\nhint: {hint}")
 }
