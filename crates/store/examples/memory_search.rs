@@ -120,7 +120,7 @@ impl Words {
             "battery", "theatre", "journal", "painter", "soldier", "festival",
         ];
         let place = self.next();
-        if place % 3 == 0 {
+        if place.is_multiple_of(3) {
             return COMMON[self.next() % COMMON.len()].to_owned();
         }
         let stem = STEMS[self.next() % STEMS.len()];
