@@ -272,7 +272,7 @@ impl Run {
     #[must_use]
     pub fn is_tainted(&self) -> bool {
         let mut entries = self.turns.iter().flat_map(|turn| &turn.entries);
-        self.task.tainted || entries.any(|entry| self.from_outside(entry).is_some())
+        self.task.tainted || entries.any(|entry| self.brought_from_outside(entry).is_some())
     }
 
     /// What the run did before a call.
@@ -314,11 +314,11 @@ impl Run {
             .iter()
             .take_while(move |earlier| earlier.turn < turn)
             .flat_map(|earlier| &earlier.entries)
-            .filter_map(|entry| self.from_outside(entry))
+            .filter_map(|entry| self.brought_from_outside(entry))
     }
 
     /// What a call brought in from outside, if it did.
-    fn from_outside<'r>(&'r self, entry: &'r Entry) -> Option<Cow<'r, Value>> {
+    fn brought_from_outside<'r>(&'r self, entry: &'r Entry) -> Option<Cow<'r, Value>> {
         let Entry::Call { record, stand, .. } = entry else {
             return None;
         };

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::gate::Permit;
 use windlass_core::model::Usage;
 use windlass_core::run::{
-    CREATE_EXECUTION_PLAN, CallEnd, Event, GET_EXECUTION_STATUS, PlanTaskStatus, Run, RunEnd,
-    TaskEnd, UPDATE_TASK_STATUS,
+    CREATE_EXECUTION_PLAN, CallEnd, Event, GET_EXECUTION_STATUS, PlanState, PlanTaskStatus, Run,
+    RunEnd, TaskEnd, UPDATE_TASK_STATUS,
 };
 use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan};
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure};
@@ -51,7 +51,7 @@ impl<'d> Drive<'d> {
             UPDATE_TASK_STATUS => self.mark_task(call, &arguments, plans).await,
             GET_EXECUTION_STATUS => {
                 let name = arguments.get("plan_id").and_then(Value::as_str);
-                match self.run.plan_named(name).map(|plan| plan.told()) {
+                match self.run.plan_named(name).map(PlanState::told) {
                     Some(told) => self.end_call(call, CallEnd::Success(told).into()).await,
                     None => self.refuse(call, &no_plan(name)).await,
                 }
@@ -199,7 +199,7 @@ impl<'d> Drive<'d> {
     ) -> Result<(), DriveError> {
         // What an earlier process began.
         let under_way = self.run.plan(id).into_iter();
-        let under_way = under_way.flat_map(|plan| plan.under_way());
+        let under_way = under_way.flat_map(PlanState::under_way);
         let under_way = under_way.map(|(task, attempt)| (task.clone(), attempt));
         for (task, attempt) in under_way.collect::<Vec<_>>() {
             let key = (id.clone(), task.clone());

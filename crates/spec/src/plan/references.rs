@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::{PlanError, PlanTask, Work};
+use super::{PlanError, PlanTask, PlanTaskId, Work};
 
 /// The key that makes an object a reference.
 pub const FROM: &str = "$from";
@@ -62,11 +62,11 @@ pub(super) fn check(tasks: &[PlanTask], errors: &mut Vec<PlanError>) {
             continue;
         }
         let mut waited_for = BTreeSet::new();
-        let mut open: Vec<&str> = task.depends_on.iter().map(|name| name.as_str()).collect();
+        let mut open: Vec<&str> = task.depends_on.iter().map(PlanTaskId::as_str).collect();
         while let Some(name) = open.pop() {
             if waited_for.insert(name) {
                 let further = by_name.get(name).map(|task| task.depends_on.iter());
-                open.extend(further.into_iter().flatten().map(|name| name.as_str()));
+                open.extend(further.into_iter().flatten().map(PlanTaskId::as_str));
             }
         }
         for value in arguments.values() {

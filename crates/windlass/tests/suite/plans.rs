@@ -259,6 +259,10 @@ fn a_plan_whose_process_is_killed_is_done_once() {
             ended = child.try_wait().unwrap();
             std::thread::sleep(Duration::from_millis(5));
         }
+        if ended.is_none() {
+            child.kill().unwrap();
+        }
+        child.wait().unwrap();
         if let Some(status) = ended {
             if status.code() == Some(0) {
                 break;
@@ -271,9 +275,6 @@ fn a_plan_whose_process_is_killed_is_done_once() {
             let call = asked["call"].as_str().unwrap_or_else(|| panic!("{asked}"));
             let told = place.run(&["approvals", "approve", call, "--yes"]);
             assert!(told.contains("exit code 0"), "{told}");
-        } else {
-            child.kill().unwrap();
-            child.wait().unwrap();
         }
         if run.is_none() {
             let listed = place.run(&["plan", "list", "--json"]);

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use windlass_core::run::{PlanState, PlanTaskStatus, TaskState};
 use windlass_spec::Timestamp;
-use windlass_spec::plan::{PlanTask, Work};
+use windlass_spec::plan::{PlanTask, PlanTaskId, Work};
 
 use crate::cli::rendered::seen;
 use crate::cli::table::one_line;
@@ -58,7 +58,7 @@ pub(super) fn drawn(plan: &PlanState, now: Timestamp) -> String {
             .depends_on
             .iter()
             .skip(1)
-            .map(|id| id.as_str())
+            .map(PlanTaskId::as_str)
             .collect();
         if !others.is_empty() {
             let _ = write!(text, " (also after {})", others.join(", "));
