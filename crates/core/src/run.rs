@@ -39,7 +39,6 @@ pub use plan::{
 pub use repair::{NotJson, repair_json};
 pub use request::NO_TOOL_NOTE;
 pub use settings::{Budget, Settings};
-pub use single::SingleCall;
 pub use stand::{Reply, Stand};
 pub use state::{Entry, Run, TurnState};
 

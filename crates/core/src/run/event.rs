@@ -13,10 +13,9 @@ use windlass_spec::{
 
 use super::plan::{PlanTaskStatus, TaskEnd};
 use super::settings::Settings;
-use super::single::SingleCall;
 use crate::approval::{Approval, Principal, Request};
 use crate::gate::Decision;
-use crate::model::{ChatMessage, ModelAnswer, ModelErrorKind, Usage};
+use crate::model::{ChatMessage, ModelAnswer, ModelErrorKind, RequestedCall, Usage};
 
 /// What a run is asked to do.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -40,7 +39,7 @@ pub struct Task {
     pub metadata: Map<String, Value>,
     /// The one call that is all there is to do. No model is asked then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<Box<SingleCall>>,
+    pub call: Option<Box<RequestedCall>>,
     /// Whether strangers wrote part of what it goes on from: whoever set it had read from outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,

@@ -19,8 +19,8 @@ use windlass_spec::{
 use super::event::{Event, Task};
 use super::outcome::FoldError;
 use super::settings::Settings;
-use super::single::SingleCall;
 use super::state::Run;
+use crate::model::{RequestedArguments, RequestedCall};
 
 pub use state::{PlanState, PlanTaskStatus, ReplanError, TaskState};
 pub(crate) use tools::plan_tools;
@@ -177,9 +177,9 @@ impl Run {
                     .map_err(|why| failed(ErrorCategory::InvalidArguments, why))?;
                 // Sub-agents are no tools here.
                 settings.ask_people = false;
-                work.call = Some(Box::new(SingleCall {
-                    tool: tool.clone(),
-                    arguments,
+                work.call = Some(Box::new(RequestedCall {
+                    tool: tool.to_string(),
+                    arguments: RequestedArguments::Json(Value::Object(arguments)),
                     confidence: confidence.map(Confidence::get),
                 }));
                 &self.agent

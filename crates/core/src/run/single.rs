@@ -1,25 +1,11 @@
 //! Tasks that are one call: somebody has said exactly what to call and with what, so no model is asked.
 //! The call passes the gate and is journaled like any other.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use windlass_spec::{Effect, Failure, NonEmptyText, ToolName};
+use serde_json::{Value, json};
+use windlass_spec::{Effect, Failure, NonEmptyText};
 
 use super::state::{Entry, Run};
 use crate::model::{FINISH, ModelAnswer, RequestedArguments, RequestedCall};
-
-/// A call that is all there is to do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SingleCall {
-    /// The tool.
-    pub tool: ToolName,
-    /// What it is called with.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub arguments: Map<String, Value>,
-    /// How sure whoever asks for it is, if they say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confidence: Option<f64>,
-}
 
 impl Run {
     /// What is said in the place of a model's answer if the task is one call: that call, and then what
@@ -30,11 +16,7 @@ impl Run {
         if self.turns.is_empty() {
             return Some(ModelAnswer {
                 thought: Some("The task is this call.".to_owned()),
-                calls: vec![RequestedCall {
-                    tool: call.tool.to_string(),
-                    arguments: RequestedArguments::Json(Value::Object(call.arguments.clone())),
-                    confidence: call.confidence,
-                }],
+                calls: vec![call.clone()],
                 ..ModelAnswer::default()
             });
         }

@@ -33,8 +33,11 @@ impl Drive<'_> {
         }
         self.offered = Some((Arc::clone(&self.rules), found));
         let intake = self.driver.crew.intake();
-        // Once, and where a person set the task: an agent that hands over work has understood it.
-        let is_new = self.run.offer().is_none() && self.run.turns().is_empty();
+        // Once, and where a person set the task: an agent that hands over work has understood it. Nor is
+        // there anything to find out where somebody says exactly what to call.
+        let is_new = self.run.offer().is_none()
+            && self.run.turns().is_empty()
+            && self.run.task().call.is_none();
         let intents = intake.intents.as_ref();
         let intents = intents.filter(|_| is_new && self.run.parent().is_none());
         // With one tool there is nothing to choose.

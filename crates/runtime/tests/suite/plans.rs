@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_core::approval::PersonDecision;
-use windlass_core::model::ModelAnswer;
+use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
 use windlass_core::run::{
-    CREATE_EXECUTION_PLAN, Event, PlanState, PlanTaskStatus, Run, RunEnd, Settings, SingleCall,
-    Task, UPDATE_TASK_STATUS,
+    CREATE_EXECUTION_PLAN, Event, PlanState, PlanTaskStatus, Run, RunEnd, Settings, Task,
+    UPDATE_TASK_STATUS,
 };
 use windlass_model::ScriptedModel;
 use windlass_runtime::{Crew, Driver, NewTask, Stop, Stored, Worker, now};
 use windlass_spec::plan::{Plan, PlanTaskId, RawPlan};
-use windlass_spec::{ErrorCategory, RunId, ToolName};
+use windlass_spec::{ErrorCategory, RunId};
 use windlass_store::{ApprovalFilter, Store};
 use windlass_tools::{BindingMode, Tool, ToolError, ToolLibrary, bind};
 
@@ -184,15 +184,12 @@ fn settings() -> Settings {
 
 /// A task that is to carry out a plan, as a person sets it.
 fn carry_out(plan: Value) -> NewTask {
-    let Value::Object(arguments) = plan else {
-        panic!("a plan is an object");
-    };
     NewTask {
         task: Task {
             description: "Carry out a plan.".to_owned(),
-            call: Some(Box::new(SingleCall {
-                tool: ToolName::new(CREATE_EXECUTION_PLAN).unwrap(),
-                arguments,
+            call: Some(Box::new(RequestedCall {
+                tool: CREATE_EXECUTION_PLAN.to_owned(),
+                arguments: RequestedArguments::Json(plan),
                 confidence: None,
             })),
             ..Task::default()

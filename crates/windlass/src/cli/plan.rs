@@ -10,12 +10,13 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
+use windlass_core::model::{RequestedArguments, RequestedCall};
 use windlass_core::run::{
-    CREATE_EXECUTION_PLAN, Event, PlanState, PlanTaskStatus, Run, RunEnd, SingleCall, Task,
+    CREATE_EXECUTION_PLAN, Event, PlanState, PlanTaskStatus, Run, RunEnd, Task,
 };
 use windlass_runtime::{NewTask, Stored, now};
 use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan};
-use windlass_spec::{Agent, AgentName, CallId, ToolName};
+use windlass_spec::{Agent, AgentName, CallId};
 use windlass_store::{RunState, Store};
 
 use super::Outcome;
@@ -132,9 +133,6 @@ fn carry_out(
         return Ok(Outcome::Failed);
     };
     let plan = read(&command.plan)?;
-    let Value::Object(arguments) = serde_json::to_value(&plan)? else {
-        anyhow::bail!("the plan is no object");
-    };
     let goal = plan.goal().unwrap_or("Carry out a plan.").to_owned();
     let mut settings = command.limits.settings();
     settings.plans = true;
@@ -142,9 +140,9 @@ fn carry_out(
         task_id: None,
         task: Task {
             description: goal,
-            call: Some(Box::new(SingleCall {
-                tool: ToolName::new(CREATE_EXECUTION_PLAN)?,
-                arguments,
+            call: Some(Box::new(RequestedCall {
+                tool: CREATE_EXECUTION_PLAN.to_owned(),
+                arguments: RequestedArguments::Json(serde_json::to_value(&plan)?),
                 confidence: None,
             })),
             ..Task::default()

@@ -74,7 +74,7 @@ fn resume(
 /// Says what came of a run, or of the plan that was all it had to do.
 fn show(run: &Run, store: &Store, as_json: bool) -> anyhow::Result<Outcome> {
     let call = run.task().call.as_ref();
-    match call.is_some_and(|call| call.tool.as_str() == CREATE_EXECUTION_PLAN) {
+    match call.is_some_and(|call| call.tool == CREATE_EXECUTION_PLAN) {
         true => plan::show_end(run, store, as_json),
         false => show_end(run, store, as_json),
     }

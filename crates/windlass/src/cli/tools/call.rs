@@ -1,16 +1,14 @@
 //! `windlass tools call`: one tool, called by hand. The call is a run like any other, with a gate and a
-//! journal, of an agent that has only this tool and whose model asks for exactly this call.
+//! journal, of an agent that has only this tool.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_core::approval::{Approval, PersonDecision};
-use windlass_core::model::{
-    ChatMessage, FINISH, ModelAnswer, ModelRequest, RequestedArguments, RequestedCall,
-};
+use windlass_core::model::{RequestedArguments, RequestedCall};
 use windlass_core::run::{Entry, Run, RunEnd, Task};
 use windlass_model::{ModelClient, ScriptedModel};
 use windlass_runtime::{Asked, Asker, Crew, Driver, NewTask, Read, Stop, Stored, now};
@@ -46,7 +44,13 @@ pub(in crate::cli) fn run(command: &ToolsCall, reporter: &Reporter) -> anyhow::R
         Some(text) => RequestedArguments::Text(text.clone()),
         None => RequestedArguments::Json(arguments(&command.arguments, specification.signature())?),
     };
-    let crew = crew(&known, specification, given)?;
+    let call_of_task = RequestedCall {
+        tool: specification.name().to_string(),
+        arguments: given,
+        // Whoever types a call means it.
+        confidence: Some(1.0),
+    };
+    let crew = crew(&known, specification)?;
     let (configured, _) =
         settings::files_for(None, command.data.as_deref())?.read(&Read::default())?;
     // Policies may be about tools of other libraries.
@@ -57,6 +61,7 @@ pub(in crate::cli) fn run(command: &ToolsCall, reporter: &Reporter) -> anyhow::R
     let new = NewTask {
         task: Task {
             description: format!("Call `{}` by hand.", known.tool.name()),
+            call: Some(Box::new(call_of_task)),
             ..Task::default()
         },
         ..NewTask::default()
@@ -114,35 +119,16 @@ async fn call(driver: Driver, new: NewTask) -> anyhow::Result<Run> {
     Ok(driver.stopped_by(stop).start(new).await?)
 }
 
-/// An agent that has only this tool, with a model that asks for one call and then finishes with what
-/// came of it.
-fn crew(
-    known: &Known,
-    specification: Arc<ToolSpecification>,
-    given: RequestedArguments,
-) -> anyhow::Result<Crew> {
+/// An agent that has only this tool. Its model is never asked: the task is the call.
+fn crew(known: &Known, specification: Arc<ToolSpecification>) -> anyhow::Result<Crew> {
     let instruction = NonEmptyText::new("Make the call that a person asks for.")?;
     let agent = Agent::new(
         AgentName::new("by_hand")?,
         "by_hand/none".parse()?,
         instruction,
     )
-    .with_tool(Arc::clone(&specification))?;
-    let asked = ModelAnswer {
-        thought: Some("A person asks for this call.".to_owned()),
-        calls: vec![RequestedCall {
-            tool: specification.name().to_string(),
-            arguments: given,
-            // Whoever types a call means it.
-            confidence: Some(1.0),
-        }],
-        ..ModelAnswer::default()
-    };
-    let mut asked = Some(asked);
-    let script = ScriptedModel::function(move |request| {
-        Ok(asked.take().unwrap_or_else(|| finished(request)))
-    });
-    let model: Arc<dyn ModelClient> = Arc::new(script);
+    .with_tool(specification)?;
+    let model: Arc<dyn ModelClient> = Arc::new(ScriptedModel::answers([]));
     Ok(Crew::assemble(
         std::slice::from_ref(&agent),
         &agent,
@@ -150,24 +136,6 @@ fn crew(
         BindingMode::Exact,
         &|_| Ok(Arc::clone(&model)),
     )?)
-}
-
-fn finished(request: &ModelRequest) -> ModelAnswer {
-    let observed = match request.messages.last() {
-        Some(ChatMessage::Tool { content, .. }) => content.trim(),
-        _ => "",
-    };
-    let answer = NonEmptyText::or(observed, "The tool returned nothing.");
-    let finish =
-        json!({"answer": answer, "reasoning": "This is what came of the call.", "confidence": 1});
-    ModelAnswer {
-        calls: vec![RequestedCall {
-            tool: FINISH.to_owned(),
-            arguments: RequestedArguments::Json(finish),
-            confidence: None,
-        }],
-        ..ModelAnswer::default()
-    }
 }
 
 /// Says what came of the call.
