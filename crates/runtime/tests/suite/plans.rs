@@ -535,7 +535,11 @@ async fn random_plans_are_carried_out_in_order_and_settled_once_whenever_their_p
                     Some(id) => driver.resume(id).await,
                 }
             };
-            let patience = Duration::from_millis(4 + number + life * 3);
+            // In the end it is left alone, however slow the machine is.
+            let patience = match life {
+                0..40 => Duration::from_millis(4 + number + life * 3),
+                _ => Duration::from_secs(60),
+            };
             match tokio::time::timeout(patience, work).await {
                 Ok(Ok(done)) => {
                     run = Some(done);
