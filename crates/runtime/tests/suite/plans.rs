@@ -229,7 +229,7 @@ fn working(id: &str, ms: u64, depends_on: &[&str]) -> Value {
 async fn tasks_run_in_order_and_otherwise_at_the_same_time() {
     let workshop = Workshop::new();
     let tasks = json!({"tasks": [
-        working("a", 60, &[]), working("b", 60, &[]), working("c", 60, &[]),
+        working("a", 600, &[]), working("b", 600, &[]), working("c", 600, &[]),
         working("d", 1, &["a", "b"]), working("e", 1, &["d", "c"]),
     ]});
     let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
