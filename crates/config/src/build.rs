@@ -20,8 +20,8 @@ use windlass_spec::{Confidence, TimeoutSeconds};
 use crate::configuration::{Category, Configuration, Inner};
 use crate::rules::known;
 use crate::settings::{
-    AgentSettings, Breaker, Ceilings, Files, Gaps, Gate, Http, Intent, Intents, Library, Principal,
-    Search, Selection, WithoutConfidence,
+    AgentSettings, Breaker, Ceilings, Files, Gaps, Gate, Http, Intent, Intents, Learning, Library,
+    Principal, Search, Selection, WithoutConfidence,
 };
 use crate::show;
 use crate::tree::{Node, object};
@@ -85,6 +85,20 @@ pub(crate) fn build(tree: Node) -> Configuration {
             check: boolean(&tree, &["gaps", "check"]).unwrap_or(true),
             threshold: confidence(tree.at(&["gaps", "threshold"])).unwrap_or(Confidence::FULL),
             ask_model: boolean(&tree, &["gaps", "ask_model"]).unwrap_or(false),
+        },
+        learning: Learning {
+            enabled: boolean(&tree, &["learning", "enabled"]).unwrap_or(true),
+            frozen: boolean(&tree, &["learning", "frozen"]).unwrap_or(false),
+            recall: whole(&tree, &["learning", "recall"]),
+            similarity_floor: confidence(tree.at(&["learning", "similarity_floor"]))
+                .unwrap_or(Confidence::FULL),
+            min_confidence: confidence(tree.at(&["learning", "min_confidence"]))
+                .unwrap_or(Confidence::FULL),
+            checker: texts(tree.items(&["learning", "checker"])),
+            wording: boolean(&tree, &["learning", "wording"]).unwrap_or(false),
+            max_strategies: whole(&tree, &["learning", "max_strategies"]),
+            max_tokens: whole(&tree, &["learning", "max_tokens"]),
+            unused_after: whole(&tree, &["learning", "unused_after"]),
         },
         files: Files {
             roots: tree

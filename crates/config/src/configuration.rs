@@ -15,8 +15,8 @@ use crate::build::build;
 use crate::keys;
 use crate::origin::Origin;
 use crate::settings::{
-    AgentSettings, Breaker, Ceilings, Files, Gaps, Gate, Http, Intents, Library, Principal, Search,
-    Selection,
+    AgentSettings, Breaker, Ceilings, Files, Gaps, Gate, Http, Intents, Learning, Library,
+    Principal, Search, Selection,
 };
 use crate::tree::Node;
 
@@ -52,6 +52,7 @@ pub(crate) struct Inner {
     pub(crate) selection: Selection,
     pub(crate) intents: Intents,
     pub(crate) gaps: Gaps,
+    pub(crate) learning: Learning,
     pub(crate) files: Files,
     pub(crate) http: Http,
     pub(crate) search: Search,
@@ -225,6 +226,12 @@ impl Configuration {
     #[must_use]
     pub fn gaps(&self) -> Gaps {
         self.inner.gaps
+    }
+
+    /// What runs teach.
+    #[must_use]
+    pub fn learning(&self) -> &Learning {
+        &self.inner.learning
     }
 
     /// What the built-in file tools may do.

@@ -3,6 +3,7 @@
 //! the JSON Schema and the test of the documentation all go by it, so there is no second list.
 
 mod categories;
+mod learning;
 mod servers;
 mod table;
 

@@ -31,8 +31,8 @@ pub use mistake::{Mistake, Severity};
 pub use origin::{Layer, Origin};
 pub use schema::schema;
 pub use settings::{
-    AgentSettings, Breaker, Ceilings, Files, Gaps, Gate, Http, Intent, Intents, Library, Principal,
-    Search, Selection, WithoutConfidence,
+    AgentSettings, Breaker, Ceilings, Files, Gaps, Gate, Http, Intent, Intents, Learning, Library,
+    Principal, Search, Selection, WithoutConfidence,
 };
 pub use show::Shown;
 pub use source::Source;

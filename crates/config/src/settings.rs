@@ -98,6 +98,31 @@ pub struct Gaps {
     pub ask_model: bool,
 }
 
+/// What runs teach.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Learning {
+    /// Whether anything is recalled or learned.
+    pub enabled: bool,
+    /// Whether the playbook is only read.
+    pub frozen: bool,
+    /// How many strategies a model is shown at most.
+    pub recall: u32,
+    /// How similar to the task they must be.
+    pub similarity_floor: Confidence,
+    /// A run of which the model is less sure is no success.
+    pub min_confidence: Confidence,
+    /// A command that says whether an answer is right; empty if there is none.
+    pub checker: Vec<String>,
+    /// Whether the model puts what is learned in its own words.
+    pub wording: bool,
+    /// How many strategies of a domain are in use at most.
+    pub max_strategies: u32,
+    /// How many tokens their words have at most.
+    pub max_tokens: u32,
+    /// After how many runs without it a strategy is retired.
+    pub unused_after: u32,
+}
+
 /// What people want, by examples of how they say it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Intents {

@@ -14,6 +14,7 @@ use windlass_spec::{Agent, AgentName, ToolSpecification};
 use windlass_tools::{BindingFailure, BindingMode, BoundTool, BoundTools, Tool, ToolLibrary, bind};
 
 use crate::intake::Intake;
+use crate::learning::Learning;
 use crate::registry::Configured;
 
 /// An agent that can work.
@@ -244,6 +245,26 @@ impl Crew {
             .try_for_each(|worker| self.rules_under(&laid, worker.agent.name()).map(drop))?;
         self.laid.store(Arc::new(laid));
         Ok(())
+    }
+
+    /// The same crew, for whose tasks strategies are recalled and whose runs are learned from, if they are
+    /// kept where there is a playbook. A configuration says it otherwise.
+    #[must_use]
+    pub fn learning(mut self, learning: Learning) -> Self {
+        let before = self.laid.load();
+        let intake = Intake {
+            learning: Some(learning),
+            ..(*before.intake).clone()
+        };
+        let laid = Laid {
+            governance: before.governance.clone(),
+            intake: Arc::new(intake),
+            other_tools: before.other_tools.clone(),
+            tools: before.tools.clone(),
+            rules: Mutex::default(),
+        };
+        self.laid = Arc::new(ArcSwap::from_pointee(laid));
+        self
     }
 
     /// How much models are shown.

@@ -4,6 +4,7 @@
 
 mod calls;
 mod gate;
+mod learning;
 mod offering;
 mod plans;
 mod waiting;
@@ -28,6 +29,7 @@ use crate::crew::{Crew, CrewError, Worker};
 use crate::durable::{Beside, Durable, DurableError, Journal, TakenOver};
 use crate::gap::during_run;
 use crate::limiter::Limiter;
+use crate::playbook::Playbooks;
 use crate::progress::{Progress, Watch, watch_nothing};
 
 pub use self::waiting::{Asked, Asker, Patience, mail_event};
@@ -105,6 +107,10 @@ pub struct Driver {
     asker: Option<Asker>,
     /// Held by the one irreversible call that runs, where runs go on beside each other for one plan.
     alone: Option<Arc<Mutex<()>>>,
+    /// Where what runs teach is kept.
+    playbooks: Option<Arc<Playbooks>>,
+    /// Whether runs that are over are learned from only when [`Driver::learn`] says so.
+    learns_later: bool,
 }
 
 impl fmt::Debug for Driver {
@@ -119,6 +125,8 @@ impl Driver {
     /// A driver with nobody watching.
     pub fn new(crew: impl Into<Arc<Crew>>, durable: Arc<dyn Durable>) -> Self {
         Self {
+            playbooks: durable.playbooks(),
+            learns_later: false,
             crew: crew.into(),
             limiter: Arc::default(),
             durable,
@@ -155,6 +163,21 @@ impl Driver {
     #[must_use]
     pub fn waiting(mut self, patience: Patience) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// The same driver, which keeps what runs teach here.
+    #[must_use]
+    pub fn with_playbooks(mut self, playbooks: Arc<Playbooks>) -> Self {
+        self.playbooks = Some(playbooks);
+        self
+    }
+
+    /// The same driver, which learns from runs only when [`Driver::learn`] says so: in an order that does
+    /// not depend on which is done first.
+    #[must_use]
+    pub fn learning_later(mut self) -> Self {
+        self.learns_later = true;
         self
     }
 
@@ -236,6 +259,7 @@ impl Driver {
             fresh: HashMap::new(),
             parked: HashSet::new(),
             offered: None,
+            has_recalled: false,
             put: Put::new(),
         })
     }
@@ -262,6 +286,8 @@ struct Drive<'d> {
     parked: HashSet<CallId>,
     /// Under which rules, and after how many finds, it was last decided what the model is shown.
     offered: Option<(Arc<Rules>, usize)>,
+    /// Whether strategies were looked for.
+    has_recalled: bool,
     /// Questions that were put to a person who is there, and left open by them.
     put: Put,
 }
@@ -287,7 +313,7 @@ impl Drive<'_> {
             let goes = match next {
                 Next::CallModel(request) => {
                     // What it is shown may have changed; then the request is made anew.
-                    if !self.offer().await? {
+                    if !self.recall().await? && !self.offer().await? {
                         self.ask_model(&request).await?;
                     }
                     Goes::On
@@ -306,6 +332,9 @@ impl Drive<'_> {
                         // Kept before the end: a run that is over is not taken up again.
                         let who = self.journal.who();
                         self.driver.durable.note_gap(&self.run, who, gap).await?;
+                    }
+                    if !self.driver.learns_later {
+                        self.driver.learn(&self.run).await;
                     }
                     self.journal.end(&end).await?;
                     return Ok(());

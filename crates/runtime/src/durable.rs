@@ -14,6 +14,8 @@ use windlass_spec::{CallId, RunId, Timestamp, ToolGapReport, ToolName};
 use windlass_store::{Alongside, Durability, Mail, MailId, RedactedEvent, UsedUp};
 use windlass_tools::MemoryPort;
 
+use crate::playbook::Playbooks;
+
 /// Something could not be kept or read back. The run stops at once: what is not in the journal did
 /// not happen.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -102,6 +104,11 @@ pub trait Durable: Send + Sync {
 
     /// Where what agents remember is kept; nowhere, if nothing is said.
     fn memory(&self) -> Option<Arc<dyn MemoryPort>> {
+        None
+    }
+
+    /// Where what runs teach is kept; nowhere, if nothing is said.
+    fn playbooks(&self) -> Option<Arc<Playbooks>> {
         None
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::gap::GapCheck;
+use crate::learning::Learning;
 use windlass_config::Configuration;
 use windlass_core::gate::Rules;
 use windlass_core::run::{LeftOut, LeftOutBecause, Run};
@@ -23,6 +24,8 @@ pub(crate) struct Intake {
     pub(crate) intents: Option<Arc<Intents>>,
     /// What is found out about tools that tasks lack; nothing without.
     pub(crate) gaps: Option<GapCheck>,
+    /// What is recalled for tasks and learned from runs; nothing without.
+    pub(crate) learning: Option<Learning>,
 }
 
 impl Default for Intake {
@@ -33,6 +36,7 @@ impl Default for Intake {
             always: Vec::new(),
             intents: None,
             gaps: None,
+            learning: None,
         }
     }
 }

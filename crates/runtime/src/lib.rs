@@ -10,8 +10,10 @@ mod driver;
 mod durable;
 mod gap;
 mod intake;
+mod learning;
 mod limiter;
 mod memory;
+mod playbook;
 mod progress;
 mod registry;
 mod remembering;
@@ -22,7 +24,9 @@ pub use crew::{Crew, CrewError, ModelOf, Worker};
 pub use driver::{Asked, Asker, DriveError, Driver, NewTask, Patience, Stop, mail_event};
 pub use durable::{Beside, Durable, DurableError, DurableFuture, Journal, TakenOver, now};
 pub use gap::{at_load as gap_at_load, during_run as gap_during_run};
+pub use learning::{Checker, Learned, Learning, answer_matches, followed, learn};
 pub use memory::InMemory;
+pub use playbook::{KeptPlaybook, PlaybookError, PlaybookProblem, Playbooks};
 pub use progress::{Progress, Watch, frames, watch_nothing};
 pub use registry::{
     ConfigurationError, ConfigurationFiles, Configured, LibraryOf, OnReload, PROJECT_FILE, Read,

@@ -17,6 +17,8 @@ pub enum Progress<'a> {
     Model(&'a ModelEvent),
     /// A tool tells how far a call has come.
     Tool(&'a CallId, &'a ToolProgress),
+    /// Something is not as it should be, and the run goes on all the same.
+    Warning(&'a str),
     /// The run is over, or was stopped after a step and has no end.
     Done(&'a Run),
 }
@@ -47,8 +49,10 @@ pub fn frames(progress: Progress<'_>, settings: &Settings) -> Vec<StreamFrame> {
             StreamFrame::content(run.response().answer.as_str()),
             StreamFrame::Done,
         ],
-        Progress::Event(_) | Progress::Model(_) | Progress::Tool(..) | Progress::Done(_) => {
-            Vec::new()
-        }
+        Progress::Event(_)
+        | Progress::Model(_)
+        | Progress::Tool(..)
+        | Progress::Warning(_)
+        | Progress::Done(_) => Vec::new(),
     }
 }

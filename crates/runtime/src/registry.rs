@@ -13,11 +13,13 @@ use sha2::{Digest as _, Sha256};
 use windlass_config::{Configuration, Mistake, WithoutConfidence};
 use windlass_core::gate::{Entitlement, Governance, ToolRule};
 use windlass_core::limits::Breaker;
+use windlass_learn::playbook::CurationSettings;
 use windlass_policy::{DEFAULT_POLICIES, FloorSettings, Unstated};
 use windlass_spec::{Agent, ToolName, ToolSpecification};
 
 use crate::gap::GapCheck;
 use crate::intake::{Intake, Intents};
+use crate::learning::{Checker, Learning};
 
 pub use files::{ConfigurationFiles, PROJECT_FILE, Read};
 pub use watch::{LibraryOf, OnReload, Reload, Watching, watch};
@@ -175,7 +177,31 @@ impl Configured {
                 threshold: gaps.threshold,
                 ask_model: gaps.ask_model,
             }),
+            learning: self.learning(),
         }
+    }
+
+    /// What the configuration lays down about learning; nothing if nothing is recalled or learned.
+    #[must_use]
+    pub fn learning(&self) -> Option<Learning> {
+        let set = self.configuration.learning();
+        let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        set.enabled.then(|| Learning {
+            learns: !set.frozen,
+            count: size(set.recall),
+            floor: set.similarity_floor.get() as f32,
+            min_confidence: set.min_confidence,
+            checker: (!set.checker.is_empty()).then(|| Checker {
+                command: set.checker.clone(),
+            }),
+            wording: set.wording,
+            curation: CurationSettings {
+                max_items: size(set.max_strategies),
+                max_tokens: size(set.max_tokens),
+                unused_after: size(set.unused_after),
+                ..CurationSettings::default()
+            },
+        })
     }
 
     /// Whether the configuration fits the tools of agents: everything that does not.

@@ -18,6 +18,7 @@ use windlass_store::{
 use windlass_tools::MemoryPort;
 
 use crate::durable::{Beside, Durable, DurableError, DurableFuture, Journal, TakenOver, now};
+use crate::playbook::Playbooks;
 use crate::remembering::Remembering;
 
 /// The database in a data directory.
@@ -33,6 +34,7 @@ pub struct Stored {
     who: Identity,
     clock: Clock,
     memory: Arc<Remembering>,
+    playbooks: Option<Arc<Playbooks>>,
 }
 
 impl fmt::Debug for Stored {
@@ -97,7 +99,10 @@ impl Stored {
             ..Options::default()
         };
         let store = Store::open_with(directory.join(FILE), options)?;
-        Ok(Self::new(Arc::new(store), local_identity()?))
+        let mut stored = Self::new(Arc::new(store), local_identity()?);
+        let playbooks = Playbooks::of(directory, stored.who.tenant.as_str());
+        stored.playbooks = Some(Arc::new(playbooks));
+        Ok(stored)
     }
 
     /// On whose behalf new runs act, and who decides when this program does.
@@ -122,6 +127,7 @@ impl Stored {
             who,
             clock,
             memory: Arc::new(memory),
+            playbooks: None,
         }
     }
 
@@ -149,6 +155,10 @@ fn secrets() -> impl Iterator<Item = String> {
 impl Durable for Stored {
     fn memory(&self) -> Option<Arc<dyn MemoryPort>> {
         Some(Arc::clone(&self.memory) as Arc<dyn MemoryPort>)
+    }
+
+    fn playbooks(&self) -> Option<Arc<Playbooks>> {
+        self.playbooks.clone()
     }
 
     fn start(

@@ -32,12 +32,14 @@ pub use nearest::{nearest, nearest_all};
 pub use read::{Reading, read};
 pub use records::{
     AgentReply, AgentResponse, CallChange, CallChangeError, CallId, CallRecord, CallState,
-    Confidence, Conversation, DEFAULT_DOMAIN, ExecutionStatus, GapMoment, IdError, Message,
-    MessageCall, MessageRole, MissingCapability, MissingTool, NearestTool, NotAConfidence,
-    NotOneOf, OutputError, RawUserIntent, ReasoningStep, RunId, StepAction, StepCall, StepError,
-    TaskError, TaskInput, TaskLineError, TaskLineProblem, TaskOutput, ToolCall, ToolCallRecord,
-    ToolCallStatus, ToolCounters, ToolExecutionResult, ToolGapReport, ToolInvocation, Turn,
-    UserIntent, UserIntentError, read_tasks, record_schemas, tools_used,
+    Confidence, Conversation, DEFAULT_DOMAIN, DataVersion, ExecutionStatus, GapMoment, IdError,
+    Message, MessageCall, MessageRole, MissingCapability, MissingTool, NearestTool, NotAConfidence,
+    NotOneOf, OutputError, RawUserIntent, ReasoningStep, RunId, STRATEGY_VERSION, StepAction,
+    StepCall, StepError, StrategyError, StrategyId, StrategyLine, StrategyLineError, StrategyLines,
+    StrategySection, StrategyWarning, TaskError, TaskInput, TaskLineError, TaskLineProblem,
+    TaskOutput, ToolCall, ToolCallRecord, ToolCallStatus, ToolCallingStrategy, ToolCounters,
+    ToolExecutionResult, ToolGapReport, ToolInvocation, Turn, UserIntent, UserIntentError,
+    read_strategies, read_tasks, record_schemas, tools_used,
 };
 pub use risk::{RiskLevel, UnknownWord};
 pub use signature::{

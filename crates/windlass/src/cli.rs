@@ -27,6 +27,7 @@ mod models;
 mod moments;
 mod outermost;
 mod plan;
+mod playbook;
 mod policy;
 mod refusal;
 mod rendered;
@@ -98,6 +99,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         Command::Gaps(command) => gaps::run(&command, &reporter),
         Command::Mcp(command) => mcp::run(&command, &reporter),
         Command::Memory(command) => memory::run(&command),
+        Command::Playbook(command) => playbook::run(&command, &reporter),
         Command::Models(command) => models::run(&command),
         Command::Config(command) => config::run(&command, &reporter),
         Command::Init(command) => init::run(&command),

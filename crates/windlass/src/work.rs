@@ -214,7 +214,7 @@ impl Work {
                     call: call.clone(),
                     progress: progress.clone(),
                 },
-                Progress::Model(_) | Progress::Done(_) => return,
+                Progress::Model(_) | Progress::Warning(_) | Progress::Done(_) => return,
             };
             // Whoever listened may have gone.
             let _ = told.send(Ok(update));

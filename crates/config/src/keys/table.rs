@@ -1,7 +1,8 @@
 //! The table of all keys; those of categories and their tools are in `categories.rs` beside it, those of
-//! servers in `servers.rs`.
+//! servers in `servers.rs`, those of learning in `learning.rs`.
 
 use super::categories::{CATEGORIES, RATE_LIMITS, TIMEOUT_RANGE};
+use super::learning::LEARNING;
 use super::servers::SERVERS;
 use super::{Default, Key, Map, Range, Shape};
 use crate::form::Form;
@@ -122,6 +123,12 @@ const KEYS: &[Key] = &[
         name: "gaps",
         about: "What is found out about tools that a task lacks.",
         shape: Shape::Table(GAPS),
+        default: Default::Nothing,
+    },
+    Key {
+        name: "learning",
+        about: "What runs teach: strategies in a playbook, recalled for tasks like theirs.",
+        shape: Shape::Table(LEARNING),
         default: Default::Nothing,
     },
     Key {

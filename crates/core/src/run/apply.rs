@@ -59,6 +59,15 @@ impl Run {
                     gap: gap.as_deref().cloned(),
                 });
             }
+            Event::Recalled { strategies, .. } => {
+                if self.end.is_some() {
+                    return Err(FoldError::Ended);
+                }
+                if self.recalled.is_some() || !self.turns.is_empty() {
+                    return Err(FoldError::RecalledLate);
+                }
+                self.recalled = Some(strategies.clone());
+            }
             Event::Decided { call, decision, at } => self.take_decision(call, decision, *at)?,
             Event::Asked { request, .. } => self.take_question(request)?,
             Event::Settled { approval, at } => self.take_settled(approval, *at)?,

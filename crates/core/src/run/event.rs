@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use windlass_spec::plan::{Plan, PlanTaskId};
 use windlass_spec::registry::Permission;
 use windlass_spec::{
-    Agent, CallId, Failure, RawUserIntent, RunId, Timestamp, ToolGapReport, ToolName, Turn,
+    Agent, CallId, Failure, RawUserIntent, RunId, StrategyId, StrategySection, Timestamp,
+    ToolGapReport, ToolName, Turn,
 };
 
 use super::plan::{PlanTaskStatus, TaskEnd};
@@ -92,6 +93,14 @@ pub enum Event {
         /// What no tool seems to do of what the task wants.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         gap: Option<Box<ToolGapReport>>,
+        /// When.
+        at: Timestamp,
+    },
+    /// Strategies of a playbook are put before the model, from what earlier runs taught. Once, before it
+    /// is first asked.
+    Recalled {
+        /// Which, the best first.
+        strategies: Vec<RecalledStrategy>,
         /// When.
         at: Timestamp,
     },
@@ -287,6 +296,7 @@ impl Event {
         match self {
             Self::Started { at, .. }
             | Self::Offered { at, .. }
+            | Self::Recalled { at, .. }
             | Self::ModelAnswered { at, .. }
             | Self::ModelFailed { at, .. }
             | Self::Decided { at, .. }
@@ -307,6 +317,24 @@ impl Event {
             | Self::TimePassed { at } => *at,
         }
     }
+}
+
+/// A strategy that is put before a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecalledStrategy {
+    /// Which.
+    pub id: StrategyId,
+    /// What it says.
+    pub section: StrategySection,
+    /// Its tools, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sequence: Vec<ToolName>,
+    /// How the model is told.
+    pub text: String,
+    /// How similar it is to the task.
+    pub similarity: f64,
+    /// The share of success that can be relied on.
+    pub lower_bound: f64,
 }
 
 /// A tool that a model is not shown.

@@ -104,6 +104,9 @@ pub enum FoldError {
     /// A run starts once.
     #[error("a run starts once")]
     StartedTwice,
+    /// Strategies are put before the model once, before it is first asked.
+    #[error("strategies are recalled once, before the model is first asked")]
+    RecalledLate,
     /// Nothing more can happen.
     #[error("the run has ended")]
     Ended,

@@ -125,10 +125,15 @@ impl Run {
                 let _ = write!(text, "\n- `{}`, then `{}`", step.from, step.to);
             }
         }
-        if !self.task.strategies.is_empty() {
+        let given = self.task.strategies.iter().map(|given| given.trim());
+        let recalled = self.recalled.iter().flatten();
+        let strategies: Vec<&str> = given
+            .chain(recalled.map(|recalled| recalled.text.as_str()))
+            .collect();
+        if !strategies.is_empty() {
             text.push_str("\n\nWhat worked before for tasks like this:");
-            for strategy in &self.task.strategies {
-                let _ = write!(text, "\n- {}", strategy.trim());
+            for strategy in strategies {
+                let _ = write!(text, "\n- {strategy}");
             }
         }
         if let Some(gap) = self.offer.as_ref().and_then(|offer| offer.gap.as_ref()) {

@@ -9,7 +9,7 @@ use windlass_spec::registry::Permission;
 use windlass_spec::{Agent, CallId, CallRecord, RunId, Timestamp, ToolSpecification, Turn};
 
 use super::answer::Answer;
-use super::event::{Event, Task};
+use super::event::{Event, RecalledStrategy, Task};
 use super::mistake::{Mistake, MistakeKind};
 use super::offer::Offer;
 use super::outcome::{FoldError, Next, RunEnd};
@@ -36,6 +36,8 @@ pub struct Run {
     pub(super) inherited: Option<BTreeSet<Permission>>,
     /// What was found out about the task, and which tools the model is shown; all, if nothing is said.
     pub(super) offer: Option<Offer>,
+    /// The strategies that are put before the model.
+    pub(super) recalled: Option<Vec<RecalledStrategy>>,
     pub(super) task: Task,
     pub(super) settings: Settings,
     pub(super) started_at: Timestamp,
@@ -148,6 +150,7 @@ impl Run {
             parent: parent.clone(),
             inherited: holds.clone(),
             offer: None,
+            recalled: None,
             task: task.clone(),
             settings: settings.clone(),
             started_at: *at,
@@ -274,6 +277,12 @@ impl Run {
     #[must_use]
     pub fn task(&self) -> &Task {
         &self.task
+    }
+
+    /// The strategies of a playbook that are put before the model; none before they were looked for.
+    #[must_use]
+    pub fn recalled(&self) -> Option<&[RecalledStrategy]> {
+        self.recalled.as_deref()
     }
 
     /// Its limits.

@@ -14,6 +14,7 @@ mod response;
 pub(crate) mod schema;
 mod state;
 mod step;
+mod strategy;
 mod task;
 mod units;
 mod views;
@@ -34,6 +35,10 @@ pub use response::{AgentReply, AgentResponse};
 pub use schema::record_schemas;
 pub use state::CallState;
 pub use step::{ReasoningStep, StepAction, StepCall, StepError};
+pub use strategy::{
+    DataVersion, STRATEGY_VERSION, StrategyError, StrategyId, StrategyLine, StrategyLineError,
+    StrategyLines, StrategySection, StrategyWarning, ToolCallingStrategy, read_strategies,
+};
 pub use task::{
     DEFAULT_DOMAIN, MissingTool, TaskError, TaskInput, TaskLineError, TaskLineProblem, read_tasks,
 };

@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 
 use super::{
     AgentReply, AgentResponse, CallRecord, Conversation, Message, RawUserIntent, ReasoningStep,
-    TaskInput, TaskOutput, ToolCall, ToolCallRecord, ToolCallStatus, ToolCounters,
-    ToolExecutionResult, ToolGapReport, ToolInvocation,
+    TaskInput, TaskOutput, ToolCall, ToolCallRecord, ToolCallStatus, ToolCallingStrategy,
+    ToolCounters, ToolExecutionResult, ToolGapReport, ToolInvocation,
 };
 use crate::failure::ErrorCategory;
 
@@ -31,6 +31,7 @@ pub fn record_schemas() -> Vec<(&'static str, Value)> {
         ("TaskInput", schema_of::<TaskInput>()),
         ("TaskOutput", schema_of::<TaskOutput>()),
         ("ToolCall", schema_of::<ToolCall>()),
+        ("ToolCallingStrategy", schema_of::<ToolCallingStrategy>()),
         ("ToolCallRecord", schema_of::<ToolCallRecord>()),
         ("ToolCounters", schema_of::<ToolCounters>()),
         ("ToolExecutionResult", schema_of::<ToolExecutionResult>()),

@@ -109,26 +109,32 @@ impl TaskInput {
         &self,
         registered: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), Vec<MissingTool>> {
-        const MAX_NEAREST: usize = 3;
-        let registered: Vec<&str> = registered.into_iter().collect();
-        let missing: Vec<_> = self
-            .available_tools
-            .iter()
-            .flatten()
-            .filter(|name| !registered.contains(&name.as_str()))
-            .map(|name| {
-                let near = nearest_all(name.as_str(), registered.iter().copied(), MAX_NEAREST);
-                MissingTool {
-                    name: name.clone(),
-                    nearest: near.into_iter().map(str::to_owned).collect(),
-                }
-            })
-            .collect();
-        if missing.is_empty() {
-            Ok(())
-        } else {
-            Err(missing)
-        }
+        missing_tools(self.available_tools.iter().flatten(), registered)
+    }
+}
+
+/// Which of some names are not among the registered ones, with the names nearest to each.
+pub(super) fn missing_tools<'n, 'a>(
+    names: impl IntoIterator<Item = &'n ToolName>,
+    registered: impl IntoIterator<Item = &'a str>,
+) -> Result<(), Vec<MissingTool>> {
+    const MAX_NEAREST: usize = 3;
+    let registered: Vec<&str> = registered.into_iter().collect();
+    let missing: Vec<_> = names
+        .into_iter()
+        .filter(|name| !registered.contains(&name.as_str()))
+        .map(|name| {
+            let near = nearest_all(name.as_str(), registered.iter().copied(), MAX_NEAREST);
+            MissingTool {
+                name: name.clone(),
+                nearest: near.into_iter().map(str::to_owned).collect(),
+            }
+        })
+        .collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(missing)
     }
 }
 

@@ -8,6 +8,7 @@ mod holds;
 mod mcp;
 mod memory;
 mod plan;
+mod playbook;
 mod policy;
 mod runs;
 mod tools;
@@ -34,6 +35,10 @@ pub(crate) use memory::{
 };
 pub(crate) use plan::{
     Graph, Plan, PlanCheck, PlanCommand, PlanEdit, PlanList, PlanMark, PlanRun, PlanShow,
+};
+pub(crate) use playbook::{
+    OneStrategy, Playbook, PlaybookCommand, PlaybookDiff, PlaybookExport, PlaybookImport,
+    PlaybookList, PlaybookRevert, PlaybookShow, PlaybookStats,
 };
 pub(crate) use policy::{Policy, PolicyCheck, PolicyCommand, PolicyExplain, PolicyReplay};
 pub(crate) use runs::{OneRun, RunsList};
@@ -102,6 +107,8 @@ pub(crate) enum Command {
     Mcp(Mcp),
     /// See and tend what agents remember: add, search, list, forget, import, export.
     Memory(Memory),
+    /// See what runs taught: strategies for tasks, with their evidence. Pin, disable, revert them.
+    Playbook(Playbook),
     /// List the models that can be asked from here.
     Models(Models),
     /// See what the configuration says, and what is wrong with it.
@@ -218,6 +225,11 @@ pub(crate) struct RunTask {
     /// Do not do again what an earlier run of the same tasks has done, and go on with what it left.
     #[arg(long, requires = "tasks")]
     pub(crate) resume: bool,
+
+    /// Do the tasks in an order drawn with this number, instead of the file's. The same number gives the
+    /// same order, and so the same learning, however many are worked on at the same time.
+    #[arg(long, value_name = "NUMBER", requires = "tasks")]
+    pub(crate) seed: Option<u64>,
 
     /// The field of work, by which strategies are found.
     #[arg(long, value_name = "NAME", conflicts_with = "tasks")]

@@ -137,6 +137,14 @@ fn assemble_agent(
     files
         .flags
         .extend(environment.map(|name| format!("environment={name}")));
+    let learning = [
+        (options.no_learning, "learning.enabled=false"),
+        (options.frozen, "learning.frozen=true"),
+    ];
+    let learning = learning.into_iter().filter(|(is_said, _)| *is_said);
+    files
+        .flags
+        .extend(learning.map(|(_, flag)| flag.to_owned()));
     let (configured, read) = files.read(&Read::default())?;
     for warning in &configured.warnings {
         complain(&warning.to_string())?;

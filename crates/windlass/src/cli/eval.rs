@@ -178,6 +178,8 @@ impl Asked {
             record: None,
             policy: None,
             environment: None,
+            no_learning: true,
+            frozen: false,
             project: None,
             set: Vec::new(),
             answered: 0,

@@ -79,6 +79,7 @@ impl Live {
                     .unwrap_or_else(PoisonError::into_inner) = until;
             }
             Progress::Tool(_, progress) => self.spinner.set_message(how_far(progress)),
+            Progress::Warning(warning) => self.line(&format!("warning: {warning}")),
             Progress::Model(_) => {}
             Progress::Done(run) if run.parent().is_none() => self.spinner.finish_and_clear(),
             Progress::Done(_) => {}
@@ -141,6 +142,12 @@ fn told(run: &RunId, event: &Event) -> Option<String> {
             format!("{turn}. {} {}", calls.join(", "), shortened(thought))
         }
         Event::Offered { gap: Some(gap), .. } => super::gaps::told(gap),
+        Event::Recalled { strategies, .. } => {
+            let lines = strategies.iter().map(|recalled| {
+                format!("   recalls {}: {}", recalled.id, shortened(&recalled.text))
+            });
+            lines.collect::<Vec<_>>().join("\n")
+        }
         Event::ModelFailed { message, .. } => {
             format!("   the model failed: {}", shortened(message))
         }

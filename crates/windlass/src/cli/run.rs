@@ -137,6 +137,9 @@ pub(super) fn watch(as_json_lines: bool, live: &Arc<Live>) -> Watch {
                 })
                 .to_string(),
             ),
+            Progress::Warning(message) => {
+                Some(json!({"event": "warning", "message": message}).to_string())
+            }
             Progress::Model(_) | Progress::Done(_) => None,
         };
         // Whoever reads may go away; the run goes on.

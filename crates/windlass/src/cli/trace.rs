@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_core::run::{Entry, LeftOutBecause, Offer, Run};
-use windlass_runtime::now;
+use windlass_runtime::{followed, now};
 use windlass_spec::{CallRecord, ToolGapReport};
 use windlass_store::{RunFilter, Store};
 
@@ -83,6 +83,11 @@ fn as_json(run: &Run) -> Value {
         "intent": run.offer().and_then(|offer| offer.intent.as_ref()),
         "offered": run.tools().iter().map(|tool| tool.name()).collect::<Vec<_>>(),
         "left_out": run.offer().map(|offer| &offer.left_out),
+        "strategies": followed(run).map(|(recalled, is_followed)| {
+            let mut strategy = json!(recalled);
+            strategy["followed"] = json!(is_followed);
+            strategy
+        }).collect::<Vec<_>>(),
         "mistakes": run.mistakes(),
         "response": run.response(),
         "steps": run.steps(),
@@ -142,6 +147,11 @@ pub(super) fn drawn(run: &Run) -> String {
     let _ = writeln!(text, "run {} of agent {}", run.id(), run.agent().name());
     if let Some(offer) = run.offer() {
         text.push_str(&offered(run, offer));
+    }
+    for (recalled, is_followed) in followed(run) {
+        let followed = if is_followed { ", followed" } else { "" };
+        let said = shortened(&recalled.text);
+        let _ = writeln!(text, "recalled {}{followed}: {said}", recalled.id);
     }
     for (step, turn) in run.steps().iter().zip(run.turns()) {
         let milliseconds = step.duration().as_millis();

@@ -9,6 +9,7 @@ mod numbers;
 mod properties;
 mod schemas;
 mod steps;
+mod strategies;
 mod tasks;
 mod views;
 

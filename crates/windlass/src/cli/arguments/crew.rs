@@ -64,6 +64,16 @@ pub(crate) struct CrewOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) environment: Option<String>,
 
+    /// Neither recall strategies nor learn any.
+    #[arg(long)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) no_learning: bool,
+
+    /// Recall strategies and learn none: the playbook stays as it is, for measuring.
+    #[arg(long, conflicts_with = "no_learning")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) frozen: bool,
+
     /// The project's configuration, in a run that is gone on with.
     #[arg(skip)]
     #[serde(default, skip_serializing_if = "Option::is_none")]

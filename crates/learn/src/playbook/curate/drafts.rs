@@ -1,0 +1,548 @@
+//! Strategies while the entries of a log are folded into them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use windlass_spec::{
+    AgentName, NonEmptyText, RunId, StrategyId, StrategySection, Timestamp, ToolCallingStrategy,
+    ToolName,
+};
+
+use super::standing::{Retired, Standing, is_harmful};
+use super::{CurationSettings, KeptStrategy, Playbook};
+use crate::playbook::evidence::{Evidence, RunEvidence, Verdict, Vote};
+use crate::playbook::tally::{Prior, Tally};
+use crate::playbook::words::{id_of, strategy_id, what_failed, what_worked};
+
+/// How long the parts of a sequence are that may become strategies of their own.
+const PARTS: std::ops::RangeInclusive<usize> = 2..=3;
+
+/// How many runs that prove a strategy are named in its line.
+const NAMED_RUNS: usize = 5;
+
+/// Of how many strategies one at most is a pitfall.
+const PITFALL_SHARE: usize = 4;
+
+/// A strategy in the making.
+struct Draft {
+    id: StrategyId,
+    strategy: ToolCallingStrategy,
+    tally: Tally,
+    /// What was known before, by the id under which it came.
+    priors: BTreeMap<StrategyId, Prior>,
+    examples: Vec<NonEmptyText>,
+    agents: BTreeSet<AgentName>,
+    /// How many runs there were when it was last proved or recalled.
+    used_at: usize,
+    is_gone: bool,
+}
+
+/// What a sequence is that showed in several runs.
+#[derive(Default)]
+struct Part {
+    /// The runs in which it succeeded, with how many turns they took.
+    runs: Vec<(
+        RunId,
+        AgentName,
+        Option<NonEmptyText>,
+        Timestamp,
+        u32,
+        usize,
+    )>,
+}
+
+/// The strategies that the entries so far come to.
+pub(super) struct Drafts {
+    domain: String,
+    settings: CurationSettings,
+    drafts: Vec<Draft>,
+    /// Where each id leads, also those that were merged.
+    places: HashMap<StrategyId, usize>,
+    by_tools: HashMap<(StrategySection, Vec<ToolName>), usize>,
+    parts: BTreeMap<Vec<ToolName>, Part>,
+    runs: HashSet<RunId>,
+    /// What each agent lacked when it last ran.
+    lacks: BTreeMap<AgentName, BTreeSet<ToolName>>,
+}
+
+impl Drafts {
+    pub(super) fn new(domain: &str, settings: CurationSettings) -> Self {
+        Self {
+            domain: domain.to_owned(),
+            settings,
+            drafts: Vec::new(),
+            places: HashMap::new(),
+            by_tools: HashMap::new(),
+            parts: BTreeMap::new(),
+            runs: HashSet::new(),
+            lacks: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn take(&mut self, entry: &Evidence) {
+        match entry {
+            Evidence::Run(run) => self.take_run(run),
+            Evidence::Added { strategy, at } => self.add(strategy, *at),
+            Evidence::Edited { strategy, at } => {
+                let id = strategy.id.as_ref();
+                if let Some(place) = id.and_then(|id| self.places.get(id)).copied() {
+                    self.edit(place, strategy, *at);
+                }
+            }
+            Evidence::Worded {
+                strategy,
+                content,
+                at,
+            } => {
+                if let Some(draft) = self.draft_mut(strategy) {
+                    draft.strategy.content = content.clone();
+                    draft.strategy.last_updated = Some(*at);
+                }
+            }
+            Evidence::Removed { strategy, .. } => self.remove(strategy),
+            Evidence::Pinned {
+                strategy,
+                pinned,
+                at,
+            } => {
+                if let Some(draft) = self.draft_mut(strategy) {
+                    draft.strategy.pinned = *pinned;
+                    draft.strategy.last_updated = Some(*at);
+                }
+            }
+            Evidence::Disabled {
+                strategy,
+                disabled,
+                at,
+            } => {
+                if let Some(draft) = self.draft_mut(strategy) {
+                    draft.strategy.disabled = *disabled;
+                    draft.strategy.last_updated = Some(*at);
+                }
+            }
+            Evidence::Reverted { .. } => {}
+        }
+    }
+
+    fn draft_mut(&mut self, id: &StrategyId) -> Option<&mut Draft> {
+        let place = *self.places.get(id)?;
+        self.drafts.get_mut(place)
+    }
+
+    fn take_run(&mut self, run: &RunEvidence) {
+        if !self.runs.insert(run.run.clone()) {
+            return;
+        }
+        let lacks = run.lacks.iter().cloned().collect();
+        self.lacks.insert(run.agent.clone(), lacks);
+        let now = self.runs.len();
+        for voted in &run.recalled {
+            if let Some(draft) = self.draft_mut(&voted.strategy) {
+                draft.tally.recall();
+                draft.used_at = now;
+                draft.tally.vote(&run.run, voted.vote, run.iterations);
+                draft.strategy.last_updated = Some(run.at);
+            }
+        }
+        if run.verdict == Verdict::Succeeded && !run.sequence.is_empty() {
+            let content = || what_worked(&run.sequence, run.task.as_ref());
+            self.prove(StrategySection::Strategies, &run.sequence, content, run);
+            self.note_parts(run, now);
+        }
+        for pitfall in &run.pitfalls {
+            let content = || what_failed(&pitfall.sequence, pitfall.category, run.task.as_ref());
+            self.prove(StrategySection::Pitfalls, &pitfall.sequence, content, run);
+        }
+    }
+
+    /// Takes a run as proof of a strategy, which is new if there was none.
+    fn prove(
+        &mut self,
+        section: StrategySection,
+        sequence: &[ToolName],
+        content: impl FnOnce() -> NonEmptyText,
+        run: &RunEvidence,
+    ) {
+        let Some(place) = self.place_of(section, sequence, content, run.task.as_ref(), run.at)
+        else {
+            return;
+        };
+        let now = self.runs.len();
+        let limit = self.settings.examples;
+        let draft = &mut self.drafts[place];
+        let vote = match section {
+            StrategySection::Pitfalls => Vote::Harmful,
+            StrategySection::Strategies | StrategySection::Observations => Vote::Helpful,
+        };
+        draft.prove(
+            &run.run,
+            &run.agent,
+            run.task.as_ref(),
+            vote,
+            run.iterations,
+            limit,
+        );
+        draft.strategy.last_updated = Some(run.at);
+        draft.used_at = now;
+    }
+
+    /// Where the strategy with these tools is; a new place if there is none.
+    fn place_of(
+        &mut self,
+        section: StrategySection,
+        sequence: &[ToolName],
+        content: impl FnOnce() -> NonEmptyText,
+        task: Option<&NonEmptyText>,
+        at: Timestamp,
+    ) -> Option<usize> {
+        let key = (section, sequence.to_vec());
+        if let Some(place) = self.by_tools.get(&key) {
+            return Some(*place);
+        }
+        let mut strategy = ToolCallingStrategy::new(section, content())
+            .with_sequence(sequence.to_vec())
+            .ok()?;
+        strategy.example_task = task.cloned();
+        strategy.created_at = Some(at);
+        strategy.last_updated = Some(at);
+        strategy.tags = vec![self.domain.clone()];
+        let id = strategy_id(section, sequence, "");
+        Some(self.insert(id, strategy))
+    }
+
+    fn insert(&mut self, id: StrategyId, strategy: ToolCallingStrategy) -> usize {
+        // An id that is taken belongs to a strategy whose tools a person changed.
+        let mut id = id;
+        let mut number = 2;
+        while self.places.contains_key(&id) {
+            let other = StrategyId::new(format!("{}-{number}", id.as_str()));
+            let Ok(other) = other else { break };
+            id = other;
+            number += 1;
+        }
+        let place = self.drafts.len();
+        self.places.insert(id.clone(), place);
+        let sequence = strategy.tool_sequence();
+        if !sequence.is_empty() {
+            let key = (strategy.section, sequence.to_vec());
+            self.by_tools.entry(key).or_insert(place);
+        }
+        self.drafts.push(Draft {
+            id,
+            strategy,
+            tally: Tally::default(),
+            priors: BTreeMap::new(),
+            examples: Vec::new(),
+            agents: BTreeSet::new(),
+            used_at: self.runs.len(),
+            is_gone: false,
+        });
+        place
+    }
+
+    fn add(&mut self, strategy: &ToolCallingStrategy, at: Timestamp) {
+        let sequence = strategy.tool_sequence();
+        let id = id_of(strategy);
+        let key = (strategy.section, sequence.to_vec());
+        let same = self.by_tools.get(&key).copied();
+        let known = self.places.get(&id).copied();
+        let place = match (known, same) {
+            (Some(place), _) => {
+                self.edit(place, strategy, at);
+                place
+            }
+            // The same tools under another id: what is known of it is added to what is known here.
+            (None, Some(place)) => {
+                self.places.insert(id.clone(), place);
+                self.drafts[place].strategy.aliases.push(id.clone());
+                place
+            }
+            (None, None) => {
+                let mut strategy = strategy.clone();
+                strategy.created_at = strategy.created_at.or(Some(at));
+                strategy.last_updated = strategy.last_updated.or(Some(at));
+                self.insert(id.clone(), strategy)
+            }
+        };
+        let limit = self.settings.examples;
+        let draft = &mut self.drafts[place];
+        draft.priors.insert(id, Prior::from(strategy));
+        for example in strategy.example_task.iter().chain(&strategy.examples) {
+            draft.add_example(example, limit);
+        }
+    }
+
+    /// Takes what a person wrote, but for the counts.
+    fn edit(&mut self, place: usize, edited: &ToolCallingStrategy, at: Timestamp) {
+        let draft = &mut self.drafts[place];
+        let old = (
+            draft.strategy.section,
+            draft.strategy.tool_sequence().to_vec(),
+        );
+        let new = (edited.section, edited.tool_sequence().to_vec());
+        let mut strategy = edited.clone();
+        strategy.created_at = draft.strategy.created_at;
+        strategy.last_updated = Some(at);
+        strategy.aliases.clone_from(&draft.strategy.aliases);
+        draft.strategy = strategy;
+        if old != new {
+            if self.by_tools.get(&old) == Some(&place) {
+                self.by_tools.remove(&old);
+            }
+            if !new.1.is_empty() {
+                self.by_tools.entry(new).or_insert(place);
+            }
+        }
+    }
+
+    fn remove(&mut self, id: &StrategyId) {
+        let Some(place) = self.places.get(id).copied() else {
+            return;
+        };
+        self.drafts[place].is_gone = true;
+        self.places.retain(|_, at| *at != place);
+        self.by_tools.retain(|_, at| *at != place);
+        // What it is part of must be seen anew as well.
+        let tools = self.drafts[place].strategy.tool_sequence().to_vec();
+        self.parts.remove(&tools);
+    }
+
+    /// Notes the parts of a run's sequence that may be strategies of their own.
+    fn note_parts(&mut self, run: &RunEvidence, now: usize) {
+        let mut parts: BTreeSet<&[ToolName]> = BTreeSet::new();
+        for length in PARTS {
+            if length < run.sequence.len() {
+                parts.extend(run.sequence.windows(length));
+            }
+        }
+        for part in parts {
+            let noted = self.parts.entry(part.to_vec()).or_default();
+            noted.runs.push((
+                run.run.clone(),
+                run.agent.clone(),
+                run.task.clone(),
+                run.at,
+                run.iterations,
+                now,
+            ));
+        }
+    }
+
+    /// Makes strategies of the parts that succeeded in enough runs, and counts those of others.
+    pub(super) fn add_parts(&mut self) {
+        let needed = self.settings.runs_of_part;
+        for (sequence, part) in std::mem::take(&mut self.parts) {
+            let key = (StrategySection::Strategies, sequence);
+            let known = self.by_tools.contains_key(&key);
+            let Some((_, _, task, at, ..)) = part.runs.first() else {
+                continue;
+            };
+            if !known && part.runs.len() < needed {
+                continue;
+            }
+            let content = || what_worked(&key.1, task.as_ref());
+            let place = self.place_of(key.0, &key.1, content, task.as_ref(), *at);
+            let Some(place) = place else { continue };
+            let limit = self.settings.examples;
+            let draft = &mut self.drafts[place];
+            for (run, agent, task, at, iterations, now) in &part.runs {
+                // A whole sequence is about tasks that end with it; what it is part of is another.
+                let task = task.as_ref().filter(|_| !known);
+                draft.prove(run, agent, task, Vote::Helpful, *iterations, limit);
+                draft.used_at = draft.used_at.max(*now);
+                draft.strategy.last_updated = draft.strategy.last_updated.max(Some(*at));
+            }
+        }
+    }
+
+    /// The strategies without tools, in order.
+    pub(super) fn without_tools(&self) -> impl Iterator<Item = (usize, StrategySection, &str)> {
+        let all = self.drafts.iter().enumerate();
+        let without =
+            all.filter(|(_, draft)| !draft.is_gone && draft.strategy.tool_sequence().is_empty());
+        without.map(|(place, draft)| {
+            (
+                place,
+                draft.strategy.section,
+                draft.strategy.content.as_str(),
+            )
+        })
+    }
+
+    /// Merges drafts into earlier ones.
+    pub(super) fn merge(&mut self, merged: &HashMap<usize, usize>) {
+        let mut places: Vec<(&usize, &usize)> = merged.iter().collect();
+        places.sort();
+        for (from, to) in places {
+            let limit = self.settings.examples;
+            let gone = &mut self.drafts[*from];
+            gone.is_gone = true;
+            let (id, priors) = (gone.id.clone(), std::mem::take(&mut gone.priors));
+            let (tally, used_at) = (std::mem::take(&mut gone.tally), gone.used_at);
+            let aliases = std::mem::take(&mut gone.strategy.aliases);
+            let examples = std::mem::take(&mut gone.examples);
+            let stays = &mut self.drafts[*to];
+            stays.strategy.aliases.push(id);
+            stays.strategy.aliases.extend(aliases);
+            stays.priors.extend(priors);
+            stays.tally.take_votes(tally);
+            stays.used_at = stays.used_at.max(used_at);
+            for example in &examples {
+                stays.add_example(example, limit);
+            }
+        }
+    }
+
+    pub(super) fn into_playbook(self, revision: usize) -> Playbook {
+        let runs = self.runs.len();
+        let drafts = self.drafts.into_iter().filter(|draft| !draft.is_gone);
+        let mut used = Vec::new();
+        let mut kept: Vec<KeptStrategy> = Vec::new();
+        for mut draft in drafts {
+            for prior in std::mem::take(&mut draft.priors).into_values() {
+                draft.tally.add_prior(prior);
+            }
+            let standing = draft.standing(&self.lacks, runs, &self.settings);
+            used.push(draft.used_at);
+            kept.push(draft.into_kept(standing));
+        }
+        keep_within(&mut kept, &used, &self.settings);
+        for kept in &mut kept {
+            kept.strategy.retired = match &kept.standing {
+                Standing::Retired(why) => NonEmptyText::new(why.to_string()).ok(),
+                Standing::Active | Standing::Disabled => None,
+            };
+        }
+        Playbook {
+            strategies: kept,
+            revision,
+            runs,
+        }
+    }
+}
+
+/// Retires what there is no room for: the least reliable first, then what was not used for longest.
+fn keep_within(kept: &mut [KeptStrategy], used: &[usize], settings: &CurationSettings) {
+    let mut order: Vec<usize> = (0..kept.len())
+        .filter(|&place| kept[place].standing == Standing::Active)
+        .collect();
+    order.sort_by(|&left, &right| {
+        let (one, two) = (&kept[left], &kept[right]);
+        let pinned = two.strategy.pinned.cmp(&one.strategy.pinned);
+        pinned
+            .then(two.lower_bound().total_cmp(&one.lower_bound()))
+            .then(used[right].cmp(&used[left]))
+            .then(one.id.cmp(&two.id))
+    });
+    let (mut items, mut tokens, mut pitfalls) = (0, 0, 0);
+    let most_pitfalls = settings.max_items / PITFALL_SHARE;
+    for place in order {
+        let this = &mut kept[place];
+        let is_pitfall = this.strategy.section == StrategySection::Pitfalls;
+        let length = this.strategy.content.as_str().len().div_ceil(4);
+        let has_room = items < settings.max_items
+            && tokens + length <= settings.max_tokens
+            && (!is_pitfall || pitfalls < most_pitfalls);
+        if has_room || this.strategy.pinned {
+            items += 1;
+            tokens += length;
+            pitfalls += usize::from(is_pitfall);
+        } else {
+            this.standing = Standing::Retired(Retired::Budget);
+        }
+    }
+}
+
+impl Draft {
+    fn prove(
+        &mut self,
+        run: &RunId,
+        agent: &AgentName,
+        task: Option<&NonEmptyText>,
+        vote: Vote,
+        iterations: u32,
+        examples: usize,
+    ) {
+        self.tally.vote(run, vote, iterations);
+        self.agents.insert(agent.clone());
+        if let Some(task) = task {
+            self.add_example(task, examples);
+        }
+    }
+
+    /// Keeps an example; the oldest but the first makes room for it.
+    fn add_example(&mut self, task: &NonEmptyText, limit: usize) {
+        if limit == 0 || self.examples.contains(task) {
+            return;
+        }
+        if self.examples.len() >= limit {
+            self.examples.remove(usize::from(limit > 1));
+        }
+        self.examples.push(task.clone());
+    }
+
+    fn standing(
+        &self,
+        lacks: &BTreeMap<AgentName, BTreeSet<ToolName>>,
+        runs: usize,
+        settings: &CurationSettings,
+    ) -> Standing {
+        if self.strategy.disabled {
+            return Standing::Disabled;
+        }
+        if self.strategy.pinned {
+            return Standing::Active;
+        }
+        // It is about the agents that proved it; what a person wrote is about all.
+        let concerned = lacks
+            .iter()
+            .filter(|(agent, _)| self.agents.is_empty() || self.agents.contains(*agent));
+        let mut gone = None;
+        let mut has_all = false;
+        for (_, lacking) in concerned {
+            let mut tools = self.strategy.tool_sequence().iter();
+            match tools.find(|tool| lacking.contains(*tool)) {
+                Some(tool) => gone = Some(tool.clone()),
+                None => has_all = true,
+            }
+        }
+        if let (Some(tool), false) = (gone, has_all) {
+            return Standing::Retired(Retired::Gone(tool));
+        }
+        if is_harmful(self.strategy.section, &self.tally) {
+            return Standing::Retired(Retired::Harmful);
+        }
+        if runs - self.used_at > settings.unused_after {
+            return Standing::Retired(Retired::Unused);
+        }
+        Standing::Active
+    }
+
+    fn into_kept(self, standing: Standing) -> KeptStrategy {
+        let Self {
+            id,
+            strategy,
+            tally,
+            examples,
+            ..
+        } = self;
+        let figures = strategy
+            .clone()
+            .with_figures(tally.success_rate(), tally.avg_iterations());
+        let mut strategy = figures.unwrap_or(strategy);
+        strategy.helpful_count = tally.helpful();
+        strategy.harmful_count = tally.harmful();
+        let votes = tally.votes().rev().take(NAMED_RUNS);
+        strategy.runs = votes.map(|(run, _)| run.clone()).collect();
+        let others = examples
+            .into_iter()
+            .filter(|example| Some(example) != strategy.example_task.as_ref());
+        strategy.examples = others.collect();
+        strategy.id = Some(id.clone());
+        KeptStrategy {
+            strategy,
+            tally,
+            standing,
+            id,
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! Finds the strategies for a task: by what they say and by the tasks they worked for, times how far
+//! they can be relied on. What is not similar enough is not recalled at all: no advice is better than
+//! advice about something else.
+//!
+//! Small playbooks are compared whole. In large ones the signs of the components are compared first,
+//! sixty-four at a time, and only the nearest few hundred in full: a task that is really like another
+//! one differs from it in few signs.
+
+use std::collections::{BinaryHeap, HashMap, HashSet};
+
+use windlass_embed::{Embedding, StaticEmbedder};
+use windlass_spec::{
+    NonEmptyText, StrategyId, StrategyLines, StrategySection, ToolCallingStrategy, ToolName,
+};
+
+use super::curate::{Playbook, reliability};
+use super::words::{id_of, quoted, what_worked};
+
+/// Up to how many texts all are compared in full.
+const COMPARED_WHOLE: usize = 4_096;
+
+/// How many texts are compared in full where there are more.
+const COMPARED: usize = 512;
+
+/// How many strategies are looked at, of those nearest in meaning.
+const CONSIDERED: usize = 64;
+
+/// In how many runs something must have failed before a model is warned of it.
+const WARNED_AFTER: u64 = 2;
+
+/// Of how many strategies one at most is a pitfall.
+const PITFALL_SHARE: usize = 3;
+
+/// The signs of a vector's components.
+type Signs = Vec<u64>;
+
+/// What is asked of a playbook.
+#[derive(Debug, Clone)]
+pub struct RecallQuery<'q> {
+    /// What is to be done.
+    pub task: &'q str,
+    /// How many strategies at most.
+    pub count: usize,
+    /// How similar they must be at least, from 0 to 1.
+    pub floor: f32,
+    /// The tools there are: strategies that name others are left out. None means any.
+    pub tools: Option<Vec<&'q str>>,
+    /// Only those with a sequence of tools, or only those without.
+    pub has_tool_sequence: Option<bool>,
+    /// Only those with at most so many tools.
+    pub max_tool_count: Option<usize>,
+    /// Only those that succeeded at least so often.
+    pub min_success_rate: Option<f64>,
+}
+
+impl<'q> RecallQuery<'q> {
+    /// How many strategies are recalled if nothing is said.
+    pub const COUNT: usize = 3;
+
+    /// How similar they must be if nothing is said.
+    pub const FLOOR: f32 = 0.35;
+
+    /// The best three for a task.
+    #[must_use]
+    pub fn new(task: &'q str) -> Self {
+        Self {
+            task,
+            count: Self::COUNT,
+            floor: Self::FLOOR,
+            tools: None,
+            has_tool_sequence: None,
+            max_tool_count: None,
+            min_success_rate: None,
+        }
+    }
+}
+
+/// A strategy that fits a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recalled {
+    /// Which.
+    pub id: StrategyId,
+    /// What it says.
+    pub section: StrategySection,
+    /// Its tools, in order.
+    pub sequence: Vec<ToolName>,
+    /// How the model is told.
+    pub text: String,
+    /// How similar it is to the task, from 0 to 1.
+    pub similarity: f32,
+    /// How far it can be relied on.
+    pub lower_bound: f64,
+    /// What it was ranked by.
+    pub score: f64,
+}
+
+/// The active strategies of a playbook, to be searched.
+#[derive(Debug, Clone)]
+pub struct PlaybookIndex {
+    embedder: StaticEmbedder,
+    strategies: Vec<Indexed>,
+    tools: HashMap<ToolName, u32>,
+    /// One row for what a strategy says and one for each of its examples.
+    rows: Vec<Row>,
+    vectors: Vec<Embedding>,
+    /// The mean of all vectors, which is taken off before signs are compared: they lie to one side.
+    mean: Vec<f32>,
+    signs: Signs,
+    words: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Indexed {
+    strategy: ToolCallingStrategy,
+    id: StrategyId,
+    tools: Vec<u32>,
+    lower_bound: f64,
+    /// What of its words is made again for each example; nothing if a person or a model chose them.
+    is_plain: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    strategy: u32,
+    /// Which example it is about, from 1; 0 is what the strategy says.
+    example: u32,
+}
+
+impl PlaybookIndex {
+    /// The index of what is active in a playbook.
+    #[must_use]
+    pub fn build(playbook: &Playbook) -> Self {
+        Self::of(
+            playbook
+                .active()
+                .map(|kept| (kept.id().clone(), &kept.strategy)),
+        )
+    }
+
+    /// The index of the strategies in a file, by what its lines say of themselves.
+    #[must_use]
+    pub fn of_lines(lines: &StrategyLines) -> Self {
+        let strategies = lines.strategies.iter().map(|line| &line.strategy);
+        let active = strategies.filter(|strategy| {
+            !strategy.disabled && (strategy.pinned || strategy.retired.is_none())
+        });
+        Self::of(active.map(|strategy| (id_of(strategy), strategy)))
+    }
+
+    fn of<'s>(strategies: impl Iterator<Item = (StrategyId, &'s ToolCallingStrategy)>) -> Self {
+        let mut index = Self {
+            embedder: StaticEmbedder::new(),
+            strategies: Vec::new(),
+            tools: HashMap::new(),
+            rows: Vec::new(),
+            vectors: Vec::new(),
+            mean: Vec::new(),
+            signs: Vec::new(),
+            words: 0,
+        };
+        for (id, strategy) in strategies {
+            index.add(id, strategy);
+        }
+        index.compare_signs();
+        index
+    }
+
+    fn add(&mut self, id: StrategyId, strategy: &ToolCallingStrategy) {
+        let mut tools = Vec::new();
+        for tool in strategy.tool_sequence() {
+            let next = self.tools.len() as u32;
+            tools.push(*self.tools.entry(tool.clone()).or_insert(next));
+        }
+        let place = self.strategies.len() as u32;
+        let texts = [strategy.content.as_str()].into_iter();
+        let examples = strategy.example_task.iter().chain(&strategy.examples);
+        let texts = texts.chain(examples.map(NonEmptyText::as_str));
+        for (example, text) in texts.enumerate() {
+            self.vectors.push(self.embedder.embed(text));
+            self.rows.push(Row {
+                strategy: place,
+                example: example as u32,
+            });
+        }
+        self.strategies.push(Indexed {
+            is_plain: is_plain(strategy),
+            strategy: strategy.clone(),
+            id,
+            tools,
+            lower_bound: reliability(
+                strategy.section,
+                strategy.helpful_count,
+                strategy.harmful_count,
+            ),
+        });
+    }
+
+    /// Makes the signs, where there are so many texts that they are needed.
+    fn compare_signs(&mut self) {
+        let Some(first) = self
+            .vectors
+            .first()
+            .filter(|_| self.rows.len() > COMPARED_WHOLE)
+        else {
+            return;
+        };
+        let dimension = first.dimension();
+        let mut mean = vec![0.0; dimension];
+        for vector in &self.vectors {
+            for (sum, value) in mean.iter_mut().zip(vector.as_slice()) {
+                *sum += value / self.vectors.len() as f32;
+            }
+        }
+        self.mean = mean;
+        self.words = dimension.div_ceil(64);
+        let signs: Vec<Signs> = self
+            .vectors
+            .iter()
+            .map(|vector| self.signs_of(vector))
+            .collect();
+        self.signs = signs.concat();
+    }
+
+    fn signs_of(&self, vector: &Embedding) -> Signs {
+        let mut signs = vec![0_u64; self.words];
+        let parts = vector.as_slice().iter().zip(&self.mean);
+        for (place, (value, mean)) in parts.enumerate() {
+            signs[place / 64] |= u64::from(value > mean) << (place % 64);
+        }
+        signs
+    }
+
+    /// How many strategies there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.strategies.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.strategies.is_empty()
+    }
+
+    /// The strategies that fit a task best, best first; none if none is similar enough.
+    #[must_use]
+    pub fn recall(&self, query: &RecallQuery<'_>) -> Vec<Recalled> {
+        if query.count == 0 || self.rows.is_empty() {
+            return Vec::new();
+        }
+        let task = self.embedder.embed(query.task);
+        if task.is_zero() {
+            return Vec::new();
+        }
+        let there = self.there(query);
+        let fits = |row: &Row| self.fits(row, query, there.as_deref());
+        let compared: Vec<usize> = match self.signs.is_empty() {
+            true => (0..self.rows.len())
+                .filter(|&row| fits(&self.rows[row]))
+                .collect(),
+            false => self.nearest_by_sign(&task, fits),
+        };
+        // The best row of each strategy.
+        let mut best: HashMap<u32, (f32, u32)> = HashMap::new();
+        for row in compared {
+            let similarity = task.cosine(&self.vectors[row]);
+            let Row { strategy, example } = self.rows[row];
+            let known = best.entry(strategy).or_insert((similarity, example));
+            if similarity > known.0 {
+                *known = (similarity, example);
+            }
+        }
+        let mut near: Vec<(u32, f32, u32)> = best
+            .into_iter()
+            .filter(|(_, (similarity, _))| *similarity >= query.floor)
+            .map(|(strategy, (similarity, example))| (strategy, similarity, example))
+            .collect();
+        near.sort_unstable_by(|one, two| two.1.total_cmp(&one.1).then(one.0.cmp(&two.0)));
+        near.truncate(CONSIDERED.max(query.count));
+        let mut found: Vec<(f64, u32, f32, u32)> = near
+            .into_iter()
+            .map(|(strategy, similarity, example)| {
+                let bound = self.strategies[strategy as usize].lower_bound;
+                let meaning = (similarity - query.floor) / (1.0 - query.floor).max(f32::EPSILON);
+                (
+                    f64::from(meaning.clamp(0.0, 1.0)) * bound,
+                    strategy,
+                    similarity,
+                    example,
+                )
+            })
+            .collect();
+        found.sort_unstable_by(|one, two| two.0.total_cmp(&one.0).then(one.1.cmp(&two.1)));
+        self.choose(&found, query.count)
+    }
+
+    /// Takes the best, but nothing that another one says already, no warning of what another one
+    /// advises, and few warnings.
+    fn choose(&self, found: &[(f64, u32, f32, u32)], count: usize) -> Vec<Recalled> {
+        let mut chosen: Vec<Recalled> = Vec::new();
+        let mut warnings = 0;
+        for (score, strategy, similarity, example) in found {
+            if chosen.len() == count {
+                break;
+            }
+            let this = &self.strategies[*strategy as usize];
+            let sequence = this.strategy.tool_sequence();
+            let is_pitfall = this.strategy.section == StrategySection::Pitfalls;
+            let mut advised = chosen
+                .iter()
+                .filter(|other| other.section == StrategySection::Strategies);
+            let is_needless = match sequence {
+                [] => false,
+                [.., last] if is_pitfall => {
+                    warnings >= count / PITFALL_SHARE
+                        || this.strategy.harmful_count < WARNED_AFTER
+                        || advised.any(|other| other.sequence.contains(last))
+                }
+                _ => advised.any(|other| {
+                    other
+                        .sequence
+                        .windows(sequence.len())
+                        .any(|part| part == sequence)
+                }),
+            };
+            if is_needless {
+                continue;
+            }
+            warnings += usize::from(is_pitfall);
+            chosen.push(Recalled {
+                id: this.id.clone(),
+                section: this.strategy.section,
+                sequence: sequence.to_vec(),
+                text: this.told(*example),
+                similarity: *similarity,
+                lower_bound: this.lower_bound,
+                score: *score,
+            });
+        }
+        chosen
+    }
+
+    /// Which of the tools that strategies name are there; none if any will do.
+    fn there(&self, query: &RecallQuery<'_>) -> Option<Vec<bool>> {
+        let tools: HashSet<&str> = query.tools.as_ref()?.iter().copied().collect();
+        let mut there = vec![false; self.tools.len()];
+        for (name, place) in &self.tools {
+            there[*place as usize] = tools.contains(name.as_str());
+        }
+        Some(there)
+    }
+
+    fn fits(&self, row: &Row, query: &RecallQuery<'_>, there: Option<&[bool]>) -> bool {
+        let this = &self.strategies[row.strategy as usize];
+        let rate = this.strategy.tool_success_rate();
+        query
+            .has_tool_sequence
+            .is_none_or(|wanted| wanted != this.tools.is_empty())
+            && query
+                .max_tool_count
+                .is_none_or(|most| this.tools.len() <= most)
+            && query
+                .min_success_rate
+                .is_none_or(|least| rate.is_some_and(|rate| rate >= least))
+            && there.is_none_or(|there| this.tools.iter().all(|tool| there[*tool as usize]))
+    }
+
+    /// The rows whose signs differ least from those of a vector.
+    fn nearest_by_sign(&self, vector: &Embedding, fits: impl Fn(&Row) -> bool) -> Vec<usize> {
+        let wanted = self.signs_of(vector);
+        let mut nearest: BinaryHeap<(u32, usize)> = BinaryHeap::with_capacity(COMPARED + 1);
+        let mut worst = u32::MAX;
+        for (row, signs) in self.signs.chunks_exact(self.words).enumerate() {
+            let pairs = signs.iter().zip(&wanted);
+            let different: u32 = pairs.map(|(one, two)| (one ^ two).count_ones()).sum();
+            if different >= worst || !fits(&self.rows[row]) {
+                continue;
+            }
+            nearest.push((different, row));
+            if nearest.len() > COMPARED {
+                nearest.pop();
+                worst = nearest.peek().map_or(u32::MAX, |(most, _)| *most);
+            }
+        }
+        nearest.into_iter().map(|(_, row)| row).collect()
+    }
+}
+
+/// Whether a strategy still reads as it was learned.
+fn is_plain(strategy: &ToolCallingStrategy) -> bool {
+    let sequence = strategy.tool_sequence();
+    let example = strategy.example_task.as_ref();
+    !sequence.is_empty()
+        && example.is_some()
+        && strategy.section == StrategySection::Strategies
+        && strategy.content == what_worked(sequence, example)
+}
+
+impl Indexed {
+    /// What the model is told, with the example that is most like its task.
+    fn told(&self, example: u32) -> String {
+        let strategy = &self.strategy;
+        let mut examples = strategy.example_task.iter().chain(&strategy.examples);
+        let example = match example {
+            0 => None,
+            number => examples.nth(number as usize - 1),
+        };
+        let mut text = match example {
+            Some(_) if self.is_plain => what_worked(strategy.tool_sequence(), example)
+                .as_str()
+                .to_owned(),
+            Some(task) if Some(task) != strategy.example_task.as_ref() => {
+                format!("{} As for \"{}\".", strategy.content, quoted(task.as_str()))
+            }
+            _ => strategy.content.as_str().to_owned(),
+        };
+        let seen = strategy.helpful_count + strategy.harmful_count;
+        match strategy.section {
+            StrategySection::Strategies if seen > 0 => {
+                text.push_str(&format!(
+                    " (worked {} of {seen} times)",
+                    strategy.helpful_count
+                ));
+            }
+            StrategySection::Pitfalls if seen > 1 => {
+                text.push_str(&format!(" (seen {} times)", strategy.harmful_count));
+            }
+            _ => {}
+        }
+        // One line, whatever a person wrote.
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}

@@ -1,0 +1,141 @@
+//! What runs say about one strategy, counted: each run once.
+
+use std::collections::BTreeMap;
+
+use windlass_spec::{RunId, ToolCallingStrategy};
+
+use super::bounds::lower_bound;
+use super::evidence::Vote;
+
+/// What is known about a strategy from before there was evidence here.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Prior {
+    pub(super) helpful: u64,
+    pub(super) harmful: u64,
+    pub(super) iterations: Option<f64>,
+}
+
+impl From<&ToolCallingStrategy> for Prior {
+    fn from(strategy: &ToolCallingStrategy) -> Self {
+        Self {
+            helpful: strategy.helpful_count,
+            harmful: strategy.harmful_count,
+            iterations: strategy.avg_iterations(),
+        }
+    }
+}
+
+/// The count of what runs say about a strategy.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tally {
+    /// What each run says, and how many turns it took. One that says something and nothing at once says
+    /// something; one that says both says the worse.
+    votes: BTreeMap<RunId, (Vote, u32)>,
+    prior: Prior,
+    recalled: u64,
+}
+
+impl Tally {
+    pub(super) fn add_prior(&mut self, prior: Prior) {
+        let (mine, other) = (self.prior.helpful, prior.helpful);
+        self.prior.iterations = match (self.prior.iterations, prior.iterations) {
+            (Some(one), Some(two)) if mine + other > 0 => {
+                Some((one * mine as f64 + two * other as f64) / (mine + other) as f64)
+            }
+            (one, two) => one.or(two),
+        };
+        self.prior.helpful = mine.saturating_add(other);
+        self.prior.harmful = self.prior.harmful.saturating_add(prior.harmful);
+    }
+
+    pub(super) fn vote(&mut self, run: &RunId, vote: Vote, iterations: u32) {
+        let counted = self.votes.entry(run.clone()).or_insert((vote, iterations));
+        // Harmful goes before helpful, and both before nothing.
+        let rank = |vote: Vote| match vote {
+            Vote::Harmful => 2,
+            Vote::Helpful => 1,
+            Vote::Neutral => 0,
+        };
+        if rank(vote) > rank(counted.0) {
+            counted.0 = vote;
+        }
+    }
+
+    /// Takes over what runs said about another that is the same.
+    pub(super) fn take_votes(&mut self, other: Self) {
+        for (run, (vote, iterations)) in &other.votes {
+            self.vote(run, *vote, *iterations);
+        }
+        self.recalled += other.recalled;
+    }
+
+    pub(super) fn recall(&mut self) {
+        self.recalled += 1;
+    }
+
+    /// In how many runs it led to success.
+    #[must_use]
+    pub fn helpful(&self) -> u64 {
+        self.prior.helpful + self.count(Vote::Helpful)
+    }
+
+    /// In how many runs it led to failure.
+    #[must_use]
+    pub fn harmful(&self) -> u64 {
+        self.prior.harmful + self.count(Vote::Harmful)
+    }
+
+    /// How often it was put before a model.
+    #[must_use]
+    pub fn recalled(&self) -> u64 {
+        self.recalled
+    }
+
+    fn count(&self, wanted: Vote) -> u64 {
+        self.votes
+            .values()
+            .filter(|(vote, _)| *vote == wanted)
+            .count() as u64
+    }
+
+    /// How often it succeeded, if it was ever seen to do either.
+    #[must_use]
+    pub fn success_rate(&self) -> Option<f64> {
+        let (helpful, harmful) = (self.helpful() as f64, self.harmful() as f64);
+        (helpful + harmful > 0.0).then(|| helpful / (helpful + harmful))
+    }
+
+    /// How many turns it took on average where it succeeded; runs that failed fast say nothing about it.
+    #[must_use]
+    pub fn avg_iterations(&self) -> Option<f64> {
+        let took = self
+            .votes
+            .values()
+            .filter(|(vote, _)| *vote == Vote::Helpful);
+        let (mut turns, mut runs) = (0.0, 0.0);
+        for (_, iterations) in took {
+            turns += f64::from(*iterations);
+            runs += 1.0;
+        }
+        if let Some(prior) = self.prior.iterations {
+            turns += prior * self.prior.helpful as f64;
+            runs += self.prior.helpful as f64;
+        }
+        (runs > 0.0).then(|| turns / runs)
+    }
+
+    /// The share of success that can be relied on.
+    #[must_use]
+    pub fn lower_bound(&self) -> f64 {
+        lower_bound(self.helpful(), self.harmful())
+    }
+
+    /// The runs that speak for it or against it, with what they say, in the order of their ids, which is
+    /// that of their beginning.
+    pub fn votes(&self) -> impl DoubleEndedIterator<Item = (&RunId, Vote)> {
+        let counted = self.votes.iter();
+        counted
+            .filter(|(_, (vote, _))| *vote != Vote::Neutral)
+            .map(|(run, (vote, _))| (run, *vote))
+    }
+}

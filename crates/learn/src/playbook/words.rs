@@ -1,0 +1,103 @@
+//! How strategies read. The words are made of what happened: names of tools, kinds of failure, and the
+//! task as the person put it. Nothing that a tool said gets into them.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+use windlass_spec::{
+    ErrorCategory, NonEmptyText, StrategyId, StrategySection, ToolCallingStrategy, ToolName,
+    is_invisible,
+};
+
+/// How many characters of a task are quoted.
+const QUOTED: usize = 240;
+
+/// The id of what is learned: the same for the same tools in the same section, whoever learns it. What
+/// has no tools is told apart by its words.
+#[must_use]
+pub(super) fn strategy_id(
+    section: StrategySection,
+    sequence: &[ToolName],
+    content: &str,
+) -> StrategyId {
+    let mut text = section.as_str().to_owned();
+    for tool in sequence {
+        let _ = write!(text, "\u{0}{tool}");
+    }
+    if sequence.is_empty() {
+        let _ = write!(text, "\u{0}\u{0}{}", content.trim());
+    }
+    StrategyId::of_digest(section, &Sha256::digest(text.as_bytes()))
+}
+
+/// The id of a strategy: the one it has, else the one that it would be learned under.
+#[must_use]
+pub fn id_of(strategy: &ToolCallingStrategy) -> StrategyId {
+    strategy.id.clone().unwrap_or_else(|| {
+        let content = strategy.content.as_str();
+        strategy_id(strategy.section, strategy.tool_sequence(), content)
+    })
+}
+
+/// A task in one line, as it is quoted.
+pub(super) fn quoted(task: &str) -> String {
+    let visible = |c: char| match c {
+        '"' | '`' => '\'',
+        c if c.is_whitespace() => ' ',
+        c => c,
+    };
+    let text: String = task
+        .chars()
+        .map(visible)
+        .filter(|c| !is_invisible(*c))
+        .collect();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = words.join(" ");
+    match text.char_indices().nth(QUOTED) {
+        None => text,
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+/// Names of tools in the order to call them.
+fn in_order(sequence: &[ToolName]) -> String {
+    let names: Vec<String> = sequence.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", then ")
+}
+
+/// What a strategy says that was learned from success.
+pub(super) fn what_worked(sequence: &[ToolName], task: Option<&NonEmptyText>) -> NonEmptyText {
+    let calls = in_order(sequence);
+    let text = match task {
+        Some(task) => format!("For tasks like \"{}\": {calls}.", quoted(task.as_str())),
+        None => format!("These calls went well together: {calls}."),
+    };
+    NonEmptyText::or(&text, "-")
+}
+
+/// What a pitfall says.
+pub(super) fn what_failed(
+    sequence: &[ToolName],
+    category: Option<ErrorCategory>,
+    task: Option<&NonEmptyText>,
+) -> NonEmptyText {
+    let about = match task {
+        Some(task) => format!(" for tasks like \"{}\"", quoted(task.as_str())),
+        None => String::new(),
+    };
+    let text = match (category, sequence) {
+        (Some(category), [before, failed]) => {
+            format!("Avoid, right after `{before}`, `{failed}`{about}: it failed ({category}).")
+        }
+        (Some(category), [.., failed]) => {
+            format!("Avoid `{failed}`{about}: it failed ({category}).")
+        }
+        (None, _) | (_, []) => {
+            format!(
+                "Avoid {}{about}: the task was not done.",
+                in_order(sequence)
+            )
+        }
+    };
+    NonEmptyText::or(&text, "-")
+}

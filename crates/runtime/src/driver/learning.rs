@@ -1,0 +1,74 @@
+//! Puts strategies before a model, and learns from runs that are over.
+
+use windlass_core::run::{Event, Run};
+use windlass_store::Durability;
+
+use super::{Drive, DriveError, Driver};
+use crate::learning::{Learned, learn, recall};
+use crate::progress::Progress;
+
+impl Driver {
+    /// Takes a run that is over into the playbook of its domain, if its crew learns. What cannot be
+    /// written is told to whoever watches; the run is what it is.
+    pub async fn learn(&self, run: &Run) -> Option<Learned> {
+        let playbooks = self.playbooks.as_ref()?;
+        let intake = self.crew.intake();
+        let learning = intake
+            .learning
+            .as_ref()
+            .filter(|learning| learning.learns)?;
+        let model = self.crew.get(run.agent().name());
+        let model = model.map(|worker| &*worker.model);
+        match learn(playbooks, learning, run, model, self.durable.now()).await {
+            Ok(learned) => {
+                for warning in learned.iter().flat_map(|learned| &learned.warnings) {
+                    (self.watch)(run.id(), Progress::Warning(warning));
+                }
+                learned
+            }
+            Err(error) => {
+                (self.watch)(run.id(), Progress::Warning(&error.to_string()));
+                None
+            }
+        }
+    }
+}
+
+impl Drive<'_> {
+    /// Looks for strategies before the model is first asked. Whether there are any, so that the request
+    /// is another one now.
+    pub(super) async fn recall(&mut self) -> Result<bool, DriveError> {
+        if std::mem::replace(&mut self.has_recalled, true) {
+            return Ok(false);
+        }
+        let is_new = self.run.turns().is_empty() && self.run.recalled().is_none();
+        let intake = self.driver.crew.intake();
+        let (Some(playbooks), Some(learning)) = (&self.driver.playbooks, &intake.learning) else {
+            return Ok(false);
+        };
+        // Nobody is asked where somebody says exactly what to call.
+        if !is_new || self.run.task().call.is_some() || learning.count == 0 {
+            return Ok(false);
+        }
+        let warn = |warning: &str| {
+            (self.driver.watch)(self.run.id(), Progress::Warning(warning));
+        };
+        let strategies = match recall(playbooks, learning, &self.run) {
+            Ok((strategies, problems)) => {
+                problems.iter().for_each(|problem| warn(problem));
+                strategies
+            }
+            Err(error) => {
+                warn(&error.to_string());
+                return Ok(false);
+            }
+        };
+        if strategies.is_empty() {
+            return Ok(false);
+        }
+        let at = self.driver.durable.now();
+        let event = Event::Recalled { strategies, at };
+        self.happen(event, Durability::Relaxed).await?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,221 @@
+//! The loop that learns: before a model is first asked, strategies of the playbook are put before it; when
+//! the run is over, what happened becomes evidence. A playbook is advice: if it cannot be used, that is
+//! said, and the run goes on without.
+
+mod check;
+mod experience;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use windlass_core::model::{ChatMessage, FINISH, ModelRequest, RequestedArguments};
+use windlass_core::run::{RecalledStrategy, Run};
+use windlass_learn::playbook::{
+    CurationSettings, Evidence, GroundedReflector, KeptStrategy, RecallQuery, accept_wording,
+};
+use windlass_model::ModelClient;
+use windlass_spec::{Confidence, DEFAULT_DOMAIN, StrategySection, Timestamp};
+
+use crate::playbook::{KeptPlaybook, PlaybookError, Playbooks};
+
+pub use self::check::{Checker, answer_matches};
+pub use self::experience::followed;
+
+/// What an operator lays down about learning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Learning {
+    /// Whether runs that are over change the playbook. If not, it is only read.
+    pub learns: bool,
+    /// How many strategies a model is shown.
+    pub count: usize,
+    /// How similar to the task they must be.
+    pub floor: f32,
+    /// A run of which the model is less sure is no success.
+    pub min_confidence: Confidence,
+    /// What says whether an answer is right, if something can.
+    pub checker: Option<Checker>,
+    /// Whether a model puts what is learned in its own words, which are checked.
+    pub wording: bool,
+    /// How much a playbook holds, and what leaves it.
+    pub curation: CurationSettings,
+}
+
+impl Default for Learning {
+    fn default() -> Self {
+        Self {
+            learns: true,
+            count: RecallQuery::COUNT,
+            floor: RecallQuery::FLOOR,
+            min_confidence: Confidence::HALF,
+            checker: None,
+            wording: false,
+            curation: CurationSettings::default(),
+        }
+    }
+}
+
+/// The field of work of a run's task.
+pub(crate) fn domain(run: &Run) -> &str {
+    run.task().domain.as_deref().unwrap_or(DEFAULT_DOMAIN)
+}
+
+/// The strategies that are put before the model of a run, and what of the playbook cannot be used.
+pub(crate) fn recall(
+    playbooks: &Playbooks,
+    learning: &Learning,
+    run: &Run,
+) -> Result<(Vec<RecalledStrategy>, Vec<String>), PlaybookError> {
+    let searched = playbooks.searched(domain(run))?;
+    let tools = run.allowed_tools().map(|tool| tool.name().as_str());
+    let found = searched.index.recall(&RecallQuery {
+        count: learning.count,
+        floor: learning.floor,
+        tools: Some(tools.collect()),
+        ..RecallQuery::new(&run.task().description)
+    });
+    let recalled = found.into_iter().map(|found| RecalledStrategy {
+        id: found.id,
+        section: found.section,
+        sequence: found.sequence,
+        text: found.text,
+        similarity: f64::from(found.similarity),
+        lower_bound: found.lower_bound,
+    });
+    let problems = searched.problems.iter().map(ToString::to_string);
+    Ok((recalled.collect(), problems.collect()))
+}
+
+/// What was learned from a run.
+#[derive(Debug, Clone)]
+pub struct Learned {
+    /// The playbook with it.
+    pub kept: KeptPlaybook,
+    /// The strategies that are new.
+    pub new: Vec<KeptStrategy>,
+    /// What was not as it should be.
+    pub warnings: Vec<String>,
+}
+
+/// Takes a run that is over into the playbook of its domain. A run that was taken before changes
+/// nothing. `None` if it says nothing about tools.
+///
+/// # Errors
+/// If the playbook cannot be written.
+pub async fn learn(
+    playbooks: &Arc<Playbooks>,
+    learning: &Learning,
+    run: &Run,
+    model: Option<&dyn ModelClient>,
+    now: Timestamp,
+) -> Result<Option<Learned>, PlaybookError> {
+    let (checked, warning) = check::checked(learning.checker.as_ref(), run).await;
+    let Some(experience) = experience::of(run, checked, now) else {
+        return Ok(None);
+    };
+    let reflector = GroundedReflector {
+        min_confidence: learning.min_confidence,
+    };
+    let domain = domain(run).to_owned();
+    let tools: Vec<String> = run
+        .allowed_tools()
+        .map(|tool| tool.name().to_string())
+        .collect();
+    let mut known = None;
+    let mut is_taken = false;
+    let kept = playbooks.update(&domain, learning.curation, now, |playbook, entries| {
+        let is_this =
+            |entry: &Evidence| matches!(entry, Evidence::Run(of) if of.run == experience.run);
+        if entries.iter().any(is_this) {
+            return Vec::new();
+        }
+        known = Some(playbook.clone());
+        let lacks = playbook.lacking(tools.iter().map(String::as_str));
+        let evidence = reflector.reflect(&experience, lacks);
+        is_taken = evidence.is_some();
+        let entry = evidence.map(|evidence| Evidence::Run(Box::new(evidence)));
+        entry.into_iter().collect()
+    })?;
+    if !is_taken {
+        return Ok(None);
+    }
+    let is_new = |strategy: &&KeptStrategy| {
+        known.as_ref().is_none_or(|known| {
+            let mut known = known.strategies.iter();
+            !known.any(|known| known.id() == strategy.id())
+        })
+    };
+    let new: Vec<KeptStrategy> = kept
+        .playbook
+        .strategies
+        .iter()
+        .filter(is_new)
+        .cloned()
+        .collect();
+    let mut learned = Learned {
+        warnings: warning.into_iter().collect(),
+        kept,
+        new,
+    };
+    if let (true, Some(model)) = (learning.wording, model) {
+        word(playbooks, learning, run, model, &mut learned, now).await?;
+    }
+    Ok(Some(learned))
+}
+
+const HOW_TO_WORD: &str = "\
+You are given a note about which tools worked for a task. Say the same in one sentence that helps with other \
+tasks of the kind: when it applies, then the tools. Name exactly the same tools, in the same order, each once, \
+in back-ticks. Add no number, no quotation and no fact that is not in the note. Answer with the sentence alone.";
+
+/// Lets a model put the new strategies in its own words, and takes those that say nothing else.
+async fn word(
+    playbooks: &Playbooks,
+    learning: &Learning,
+    run: &Run,
+    model: &dyn ModelClient,
+    learned: &mut Learned,
+    now: Timestamp,
+) -> Result<(), PlaybookError> {
+    let mut entries = Vec::new();
+    for new in &learned.new {
+        if new.strategy.section != StrategySection::Strategies {
+            continue;
+        }
+        let request = ModelRequest {
+            messages: vec![
+                ChatMessage::System {
+                    content: HOW_TO_WORD.to_owned(),
+                },
+                ChatMessage::User {
+                    content: new.strategy.content.to_string(),
+                },
+            ],
+            tools: Vec::new(),
+        };
+        let cancel = CancellationToken::new();
+        let Ok(answer) = model.answer(&request, &cancel, &mut |_| {}).await else {
+            break;
+        };
+        let finished = answer.calls.iter().find(|call| call.tool == FINISH);
+        let said = match finished.map(|call| &call.arguments) {
+            Some(RequestedArguments::Json(arguments)) => {
+                let answer = arguments.get("answer").and_then(Value::as_str);
+                answer.unwrap_or_default().to_owned()
+            }
+            Some(RequestedArguments::Text(_)) | None => answer.text,
+        };
+        let tools = run.allowed_tools().map(|tool| tool.name().as_str());
+        if let Ok(content) = accept_wording(&new.strategy, &said, tools) {
+            entries.push(Evidence::Worded {
+                strategy: new.id().clone(),
+                content,
+                at: now,
+            });
+        }
+    }
+    if !entries.is_empty() {
+        learned.kept = playbooks.update(domain(run), learning.curation, now, |_, _| entries)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,309 @@
+//! Playbooks on disk: a folder a domain, with the strategies for people and programs to read, and the
+//! log of evidence they are the fold of.
+//!
+//! The log is only ever appended to, and is the truth; `strategies.jsonl` is written from it, whole or not
+//! at all. People may change that file: what they changed is noticed by its digest and becomes entries of
+//! the log before anything else does. Whoever writes holds the lock of the folder, so that several
+//! processes can learn at once. Killed between any two steps, what is in the log counts, and the file is
+//! made again by whoever comes next.
+
+mod files;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use windlass_learn::playbook::{
+    CurationSettings, Evidence, Playbook, PlaybookIndex, SemanticCurator, hand_edits,
+};
+use windlass_spec::{StrategyLines, Timestamp, read_strategies};
+use windlass_store::crash_point;
+
+use self::files::{Folder, Written};
+
+/// Something in the files of a playbook that cannot be used; the rest can.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaybookProblem {
+    /// Which file.
+    pub file: PathBuf,
+    /// Which line.
+    pub line: usize,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl fmt::Display for PlaybookProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file.display(), self.line, self.reason)
+    }
+}
+
+/// Why a playbook cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the playbook in `{}` cannot be used: {error}", folder.display())]
+pub struct PlaybookError {
+    folder: PathBuf,
+    error: io::Error,
+}
+
+/// A playbook as it is on disk.
+#[derive(Debug, Clone, Default)]
+pub struct KeptPlaybook {
+    /// Its strategies.
+    pub playbook: Playbook,
+    /// The log that they are the fold of.
+    pub entries: Vec<Evidence>,
+    /// What cannot be used.
+    pub problems: Vec<PlaybookProblem>,
+}
+
+/// An index of a file, as long as that stays what it was.
+type Known = HashMap<PathBuf, (Option<(SystemTime, u64)>, Arc<Searched>)>;
+
+/// The strategies of a domain, to be searched.
+#[derive(Debug)]
+pub(crate) struct Searched {
+    pub(crate) index: PlaybookIndex,
+    pub(crate) problems: Vec<PlaybookProblem>,
+}
+
+/// The playbooks of a data directory.
+#[derive(Debug)]
+pub struct Playbooks {
+    directory: PathBuf,
+    known: Mutex<Known>,
+}
+
+impl Playbooks {
+    /// Those of a data directory, for one tenant. The local user's are where people look for them.
+    #[must_use]
+    pub fn of(data: &Path, tenant: &str) -> Self {
+        let playbooks = data.join("playbooks");
+        let directory = match tenant {
+            "local" => playbooks,
+            tenant => playbooks.join("tenants").join(files::folder_name(tenant)),
+        };
+        Self {
+            directory: directory.join("tool-calling"),
+            known: Mutex::default(),
+        }
+    }
+
+    /// The domains that have a playbook, in order.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn domains(&self) -> Result<Vec<String>, PlaybookError> {
+        let mut domains = Vec::new();
+        let listed = match std::fs::read_dir(&self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(domains),
+            listed => listed.map_err(|error| self.error(&self.directory, error))?,
+        };
+        for entry in listed {
+            let entry = entry.map_err(|error| self.error(&self.directory, error))?;
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let name = entry.file_name();
+            if let Some(domain) = name
+                .to_str()
+                .filter(|_| is_folder)
+                .and_then(files::domain_of)
+            {
+                domains.push(domain);
+            }
+        }
+        domains.sort();
+        Ok(domains)
+    }
+
+    /// Where the playbook of a domain is.
+    #[must_use]
+    pub fn folder(&self, domain: &str) -> PathBuf {
+        self.directory.join(files::folder_name(domain))
+    }
+
+    /// The file with the strategies of a domain.
+    #[must_use]
+    pub fn file(&self, domain: &str) -> PathBuf {
+        self.folder(domain).join(files::STRATEGIES)
+    }
+
+    fn error(&self, folder: &Path, error: io::Error) -> PlaybookError {
+        PlaybookError {
+            folder: folder.to_owned(),
+            error,
+        }
+    }
+
+    /// The playbook of a domain as it is now, with what people changed by hand. Nothing is written.
+    ///
+    /// # Errors
+    /// If its files cannot be read.
+    pub fn read(
+        &self,
+        domain: &str,
+        curation: CurationSettings,
+        now: Timestamp,
+    ) -> Result<KeptPlaybook, PlaybookError> {
+        let folder = Folder::new(self.folder(domain));
+        let read = || -> io::Result<KeptPlaybook> {
+            let Some(_lock) = folder.lock_to_read()? else {
+                return Ok(KeptPlaybook::default());
+            };
+            let found = Found::read(&folder, domain, curation, now)?;
+            let mut entries = found.entries;
+            entries.extend(found.edits);
+            Ok(KeptPlaybook {
+                playbook: SemanticCurator::new(curation).fold(domain, &entries),
+                entries,
+                problems: found.problems,
+            })
+        };
+        read().map_err(|error| self.error(&self.folder(domain), error))
+    }
+
+    /// Adds entries to the log of a domain, made with a look at its playbook, and writes the strategies
+    /// they lead to. What people changed by hand before is taken first.
+    ///
+    /// # Errors
+    /// If the files cannot be read or written. What was in the log before still is.
+    pub fn update(
+        &self,
+        domain: &str,
+        curation: CurationSettings,
+        now: Timestamp,
+        entries: impl FnOnce(&Playbook, &[Evidence]) -> Vec<Evidence>,
+    ) -> Result<KeptPlaybook, PlaybookError> {
+        let folder = Folder::new(self.folder(domain));
+        let update = || -> io::Result<KeptPlaybook> {
+            let _lock = folder.lock_to_write()?;
+            let mut found = Found::read(&folder, domain, curation, now)?;
+            let curator = SemanticCurator::new(curation);
+            let mut added = found.edits;
+            found.entries.extend(added.clone());
+            let before = curator.fold(domain, &found.entries);
+            let new = entries(&before, &found.entries);
+            found.entries.extend(new.clone());
+            added.extend(new);
+            if added.is_empty() {
+                return Ok(KeptPlaybook {
+                    playbook: before,
+                    entries: found.entries,
+                    problems: found.problems,
+                });
+            }
+            folder.append(found.whole, &added)?;
+            crash_point!("playbook.logged");
+            let playbook = curator.fold(domain, &found.entries);
+            folder.write(&playbook, &found.kept_lines, found.written)?;
+            Ok(KeptPlaybook {
+                playbook,
+                entries: found.entries,
+                problems: found.problems,
+            })
+        };
+        update().map_err(|error| self.error(&self.folder(domain), error))
+    }
+
+    /// The strategies of a domain to be searched, as the file says now: what people change by hand holds
+    /// at once. Read again only if the file has changed.
+    pub(crate) fn searched(&self, domain: &str) -> Result<Arc<Searched>, PlaybookError> {
+        let file = self.file(domain);
+        let stamp = std::fs::metadata(&file)
+            .ok()
+            .and_then(|found| Some((found.modified().ok()?, found.len())));
+        {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((of, searched)) = known.get(&file)
+                && *of == stamp
+            {
+                return Ok(Arc::clone(searched));
+            }
+        }
+        let text = files::text(&file).map_err(|error| self.error(&self.folder(domain), error))?;
+        let lines = read_strategies(&text);
+        let searched = Arc::new(Searched {
+            index: PlaybookIndex::of_lines(&lines),
+            problems: problems(&file, &lines),
+        });
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(file, (stamp, Arc::clone(&searched)));
+        Ok(searched)
+    }
+}
+
+fn problems(file: &Path, lines: &StrategyLines) -> Vec<PlaybookProblem> {
+    let errors = lines.errors.iter().map(|error| PlaybookProblem {
+        file: file.to_owned(),
+        line: error.line,
+        reason: match error.is_torn {
+            true => "the line was not written to its end".to_owned(),
+            false => error.reason.clone(),
+        },
+    });
+    errors.collect()
+}
+
+/// What is in a folder.
+struct Found {
+    entries: Vec<Evidence>,
+    /// What people changed since the file was written.
+    edits: Vec<Evidence>,
+    problems: Vec<PlaybookProblem>,
+    /// Lines that cannot be used and are not to be lost.
+    kept_lines: Vec<String>,
+    /// Up to where the log is whole.
+    whole: u64,
+    written: Written,
+}
+
+impl Found {
+    fn read(
+        folder: &Folder,
+        domain: &str,
+        curation: CurationSettings,
+        now: Timestamp,
+    ) -> io::Result<Self> {
+        let log = folder.log()?;
+        let text = files::text(&folder.strategies())?;
+        let lines = read_strategies(&text);
+        let written = folder.written()?;
+        let mut problems: Vec<PlaybookProblem> = log
+            .errors
+            .iter()
+            .map(|error| PlaybookProblem {
+                file: folder.evidence(),
+                line: error.line,
+                reason: error.reason.clone(),
+            })
+            .collect();
+        problems.extend(self::problems(&folder.strategies(), &lines));
+        let mut edits = Vec::new();
+        if !written.knows(&text) && !text.is_empty() {
+            let curator = SemanticCurator::new(curation);
+            let fold = |revision: usize| {
+                let revision = revision.min(log.entries.len());
+                curator.fold(domain, &log.entries[..revision])
+            };
+            edits = hand_edits(&fold(written.revision()), &lines, now);
+            // A file that was never made whole lacks what nobody took out.
+            let before = fold(written.earlier());
+            edits.retain(|edit| match edit {
+                Evidence::Removed { strategy, .. } => {
+                    before.strategies.iter().any(|kept| kept.id() == strategy)
+                }
+                _ => true,
+            });
+        }
+        Ok(Self {
+            entries: log.entries,
+            edits,
+            problems,
+            kept_lines: lines.errors.into_iter().map(|error| error.text).collect(),
+            whole: log.whole as u64,
+            written,
+        })
+    }
+}
