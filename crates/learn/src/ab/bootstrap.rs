@@ -115,7 +115,7 @@ type Stratum = Vec<Sums>;
 
 /// What a comparison of pairs gives.
 #[must_use]
-pub fn effect(pairs: &[Pair], how: Compare) -> Option<f64> {
+pub(super) fn effect(pairs: &[Pair], how: Compare) -> Option<f64> {
     let mut all = Sums::default();
     for pair in pairs {
         all.add(&of_pair(pair));

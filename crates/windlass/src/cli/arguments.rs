@@ -1,5 +1,6 @@
 //! What can be typed. Meaning is given to it in the commands' own files.
 
+mod ab;
 mod approvals;
 mod config;
 mod crew;
@@ -18,6 +19,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use windlass_model::Dialect;
 
+pub(crate) use ab::{Ab, AbCommand, AbReport, AbRun};
 pub(crate) use approvals::{
     Always, Approvals, ApprovalsCommand, Approve, OneQuestion, Reject, Respond,
 };
@@ -88,6 +90,9 @@ pub(crate) enum Command {
     Plan(Plan),
     /// See how runs came about.
     Trace(Trace),
+    /// Do the same tasks with two libraries and say which is better, or read out a split.
+    #[command(after_help = ab::HELP)]
+    Ab(Ab),
     /// Decide about what agents want to do.
     Approvals(Approvals),
     /// Undo calls that are held for a while before they run, or let them go.
