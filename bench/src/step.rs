@@ -125,6 +125,7 @@ fn events(agent: &Agent, gate: &Gate, turns: u32) -> anyhow::Result<Vec<Event>> 
                     let call_started = Event::CallStarted {
                         call: call.clone(),
                         at,
+                        variant: None,
                     };
                     happen(&mut run, call_started)?;
                     let end = CallEnd::Success(json!("Rain, and then more rain. ".repeat(8)));

@@ -255,7 +255,11 @@ fn first_event(run: &str) -> anyhow::Result<Event> {
 /// What waits for the disk most often: that a call is about to run.
 fn intent(run: &str) -> anyhow::Result<Event> {
     let call: CallId = format!("{run}:1:0").parse()?;
-    Ok(Event::CallStarted { call, at: now() })
+    Ok(Event::CallStarted {
+        call,
+        at: now(),
+        variant: None,
+    })
 }
 
 fn now() -> Timestamp {

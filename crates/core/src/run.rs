@@ -26,7 +26,7 @@ mod state;
 mod sub_agent;
 
 pub use answer::Answer;
-pub use event::{CallEnd, Event, LeftOut, LeftOutBecause, Ran, RecalledStrategy, Task};
+pub use event::{CallEnd, Event, LeftOut, LeftOutBecause, Ran, RecalledStrategy, Task, Variant};
 pub use mistake::{Mistake, MistakeKind};
 pub use offer::{FIND_TOOLS, Offer, found};
 pub use outcome::{FoldError, Next, PermitError, RunEnd, Waiting};

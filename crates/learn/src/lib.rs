@@ -2,9 +2,12 @@
 //! are defined by examples, and what is understood of a text beyond its class. [`gap`] tells what tools a task
 //! lacks. [`playbook`] keeps what worked.
 //!
-//! Everything here is pure computation: no IO, no clock, no randomness. The same examples always
-//! give the same classifier.
+//! [`ab`] says what an experiment shows.
+//!
+//! Everything here is pure computation: no IO, no clock, no randomness but what follows from a seed that is
+//! passed in. The same examples always give the same classifier.
 
+pub mod ab;
 pub mod gap;
 pub mod intent;
 pub mod playbook;

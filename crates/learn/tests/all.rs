@@ -4,6 +4,7 @@
 mod suite {
     mod classify;
     mod evaluate;
+    mod experiments;
     mod gap;
     mod properties;
     mod shipped;

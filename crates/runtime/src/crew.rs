@@ -267,6 +267,13 @@ impl Crew {
         self
     }
 
+    /// Whether runs of the crew are learned from, where there is a playbook.
+    #[must_use]
+    pub fn learns(&self) -> bool {
+        let learning = &self.laid.load().intake.learning;
+        learning.as_ref().is_some_and(|learning| learning.learns)
+    }
+
     /// How much models are shown.
     pub(crate) fn intake(&self) -> Arc<Intake> {
         Arc::clone(&self.laid.load().intake)

@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, Row, named_params, params};
 use serde::Serialize;
-use windlass_core::run::{CallEnd, Event};
+use windlass_core::run::{CallEnd, Event, Variant};
 use windlass_spec::{CallId, CallState, ErrorCategory, RunId, Timestamp, ToolName};
 
 use crate::error::Error;
@@ -228,6 +228,7 @@ pub(crate) struct Ended {
     error: Option<String>,
     started_at: i64,
     ended_at: i64,
+    variant: Option<Variant>,
 }
 
 impl Ended {
@@ -263,6 +264,7 @@ impl Ended {
             error,
             started_at,
             ended_at: at.as_microseconds().max(started_at),
+            variant: ran.variant.clone(),
         })
     }
 
@@ -272,9 +274,9 @@ impl Ended {
         let mut insert = connection.prepare_cached(
             "INSERT OR REPLACE INTO executions
                  (call, run, tenant, principal, agent, tool, state, category, error, started_at,
-                  ended_at)
-             SELECT ?1, run, tenant, principal, agent, ?3, ?4, ?5, ?6, ?7, ?8 FROM runs
-             WHERE run = ?2",
+                  ended_at, experiment, variant, share_millionths)
+             SELECT ?1, run, tenant, principal, agent, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11
+             FROM runs WHERE run = ?2",
         )?;
         insert.execute(params![
             self.call.to_string(),
@@ -284,7 +286,12 @@ impl Ended {
             self.category,
             self.error,
             self.started_at,
-            self.ended_at
+            self.ended_at,
+            self.variant.as_ref().map(|variant| &variant.experiment),
+            self.variant.as_ref().map(|variant| &variant.name),
+            self.variant
+                .as_ref()
+                .map(|variant| variant.share_millionths)
         ])?;
         Ok(())
     }
@@ -365,13 +372,13 @@ fn call(row: &Row<'_>) -> Result<CallId, Error> {
         .map_err(|error| Error::unreadable(format!("the call `{call}` of an execution"), error))
 }
 
-fn tool(row: &Row<'_>) -> Result<ToolName, Error> {
+pub(crate) fn tool(row: &Row<'_>) -> Result<ToolName, Error> {
     let tool: String = row.get("tool")?;
     ToolName::new(&*tool)
         .map_err(|error| Error::unreadable(format!("the tool `{tool}` of an execution"), error))
 }
 
-fn state(row: &Row<'_>) -> Result<CallState, Error> {
+pub(crate) fn state(row: &Row<'_>) -> Result<CallState, Error> {
     let state: String = row.get("state")?;
     state
         .parse()

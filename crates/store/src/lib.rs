@@ -31,6 +31,7 @@ mod redact;
 mod schema;
 mod standing;
 mod store;
+mod variant;
 mod writer;
 
 pub use approval::{ApprovalFilter, ApprovalSummary};
@@ -55,3 +56,4 @@ pub use read::{RunFilter, RunState, RunSummary, Tombstone};
 pub use redact::{RedactedEvent, Redactor};
 pub use standing::{StandingFilter, StandingId, StoredStanding};
 pub use store::{NewRun, Options, Store};
+pub use variant::{Stopped, VariantExecution};

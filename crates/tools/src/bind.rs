@@ -11,6 +11,7 @@ use windlass_spec::{
 use crate::difference::differences;
 use crate::failure::{BindingFailure, Reason, SchemaPart};
 use crate::library::ToolLibrary;
+use crate::split::Split;
 use crate::tool::Tool;
 
 /// How closely an implementation must follow its specification.
@@ -143,10 +144,21 @@ impl ToolLibrary {
         let Some(tool) = self.lookup(specification.name().as_str()) else {
             return Err(failure(vec![self.missing(specification.name())]));
         };
-        let reasons = match mode {
+        let fits = |tool: &Tool| match mode {
             BindingMode::Exact => what_differs(specification, tool),
             BindingMode::Compatible => what_does_not_fit(specification, tool),
         };
+        let mut reasons = fits(tool);
+        for variant in tool.splits().into_iter().flat_map(Split::variants) {
+            reasons.extend(
+                fits(&variant.tool)
+                    .into_iter()
+                    .map(|reason| Reason::OfVariant {
+                        variant: variant.name.to_string(),
+                        reason: Box::new(reason),
+                    }),
+            );
+        }
         if reasons.is_empty() {
             Ok(BoundTool {
                 specification: Arc::clone(specification),

@@ -226,6 +226,8 @@ impl ToolBuilder {
                     http_method: self.http_method,
                     attributes: self.attributes.map(Arc::new),
                     annotations: self.annotations,
+                    implementation: None,
+                    split: None,
                 })
             }
             _ => Err(ToolBuildError {

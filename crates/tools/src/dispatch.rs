@@ -58,6 +58,8 @@ pub struct DispatchOptions {
     pub caller: Option<Caller>,
     /// Where memories are kept, if they are.
     pub memory: Option<Arc<dyn MemoryPort>>,
+    /// Which of several implementations is to run, if there are several and that is decided.
+    pub variant: Option<String>,
 }
 
 impl fmt::Debug for DispatchOptions {
@@ -81,6 +83,7 @@ impl Default for DispatchOptions {
             progress: None,
             caller: None,
             memory: None,
+            variant: None,
         }
     }
 }
@@ -123,6 +126,7 @@ pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions
         progress: options.progress,
         caller: options.caller,
         memory: options.memory,
+        variant: options.variant,
     };
     let stop = context.stop.clone();
     let implementation = tool.tool().clone();

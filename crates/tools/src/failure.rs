@@ -67,6 +67,13 @@ pub enum Reason {
         /// What in it no signature can say.
         inexpressible: Vec<Inexpressible>,
     },
+    /// One of several implementations stands in the way.
+    OfVariant {
+        /// Its name.
+        variant: String,
+        /// Why.
+        reason: Box<Reason>,
+    },
 }
 
 /// One of the two schemas of a tool.
@@ -115,6 +122,9 @@ impl fmt::Display for Reason {
                 one_line(specification),
                 one_line(implementation)
             ),
+            Self::OfVariant { variant, reason } => {
+                write!(f, "variant `{}`: {reason}", one_line(variant))
+            }
             Self::SchemaDiffers { differences } => listed(f, "schema differs", differences),
             Self::ReturnDiffers { differences } => listed(f, "return schema differs", differences),
             Self::Incompatible { mismatches } => listed(

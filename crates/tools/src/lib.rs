@@ -25,6 +25,7 @@ mod memory;
 mod native;
 mod output;
 mod specified;
+mod split;
 mod tool;
 mod tool_type;
 
@@ -47,6 +48,7 @@ pub use http::{HttpEndpoint, HttpMethod, HttpProblem};
 pub use library::{MergeConflict, ToolLibrary};
 pub use library_file::LibraryFileError;
 pub use memory::{Caller, FoundMemory, KeptMemory, MemoryPort, MemoryReach, NewMemory, Taint};
+pub use split::{Split, SplitError, Variant};
 pub use tool::{CallContext, OnProgress, Tool, ToolFuture, ToolProgress};
 pub use tool_type::{Nesting, ToolType, TypeTooDeep};
 pub use windlass_macros::{ToolType, tool};

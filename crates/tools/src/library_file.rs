@@ -4,6 +4,7 @@
 
 mod reader;
 mod tools;
+mod variants;
 
 use std::fmt;
 use std::path::Path;

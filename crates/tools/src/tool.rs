@@ -17,6 +17,7 @@ use crate::dispatch::DEFAULT_MAX_OUTPUT_BYTES;
 use crate::error::ToolError;
 use crate::http::HttpMethod;
 use crate::memory::{Caller, MemoryPort};
+use crate::split::Split;
 
 /// What a tool gives when it runs.
 pub type ToolFuture = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Send>>;
@@ -55,6 +56,8 @@ pub struct CallContext {
     pub caller: Option<Caller>,
     /// Where memories are kept, if they are.
     pub memory: Option<Arc<dyn MemoryPort>>,
+    /// Which of several implementations is to run, if there are several and that is decided.
+    pub variant: Option<String>,
 }
 
 impl fmt::Debug for CallContext {
@@ -76,6 +79,7 @@ impl Default for CallContext {
             progress: None,
             caller: None,
             memory: None,
+            variant: None,
         }
     }
 }
@@ -111,6 +115,10 @@ pub struct Tool {
     pub(crate) attributes: Option<Arc<ToolAttributes>>,
     /// What the server it comes from says about its effects, if it comes from one.
     pub(crate) annotations: Option<(Annotations, Trust)>,
+    /// What stands behind it, in words, where that is known.
+    pub(crate) implementation: Option<Arc<str>>,
+    /// Between which implementations principals are split, if they are.
+    pub(crate) split: Option<Arc<Split>>,
 }
 
 impl Tool {
@@ -160,6 +168,12 @@ impl Tool {
     #[must_use]
     pub fn http_method(&self) -> Option<HttpMethod> {
         self.http_method
+    }
+
+    /// What stands behind it, in words, where that is known: tools of which the same is said do the same.
+    #[must_use]
+    pub fn implementation(&self) -> Option<&str> {
+        self.implementation.as_deref()
     }
 
     /// The same tool under another name.

@@ -1,5 +1,6 @@
 //! The command line: what was typed becomes one call of one command.
 
+mod ab;
 mod approvals;
 mod arguments;
 mod batch;
@@ -92,6 +93,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         Command::Runs(command) => runs::run(&command),
         Command::Plan(command) => plan::run(&command, &reporter),
         Command::Trace(command) => trace::run(&command),
+        Command::Ab(command) => ab::run(&command, &reporter),
         Command::Approvals(command) => approvals::run(&command),
         Command::Holds(command) => holds::run(&command),
         Command::Policy(command) => policy::run(&command, &reporter),

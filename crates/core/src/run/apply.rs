@@ -79,14 +79,19 @@ impl Run {
             } => self.hold_call(call, *until, *deferred)?,
             Event::Released { call, .. } => self.hold_mut(call)?.is_released = true,
             Event::Undone { call, by, at } => self.undo_call(call, by, *at)?,
-            Event::CallStarted { call, at } => self.start_call(call, *at)?,
+            Event::CallStarted { call, variant, at } => {
+                self.start_call(call, *at)?;
+                if let Some(Entry::Call { stand, .. }) = self.entry_mut(call) {
+                    stand.variant.clone_from(variant);
+                }
+            }
             Event::CallEnded {
                 call,
                 end,
                 usage,
+                ran,
                 tainted,
                 at,
-                ..
             } => {
                 let change = match end.clone() {
                     CallEnd::Success(result) => CallChange::Succeed(result),
@@ -99,6 +104,12 @@ impl Run {
                 self.usage += *usage;
                 if *tainted && let Some(Entry::Call { stand, .. }) = self.entry_mut(call) {
                     stand.is_from_outside = true;
+                }
+                // Another process may have gone on with another implementation.
+                if let Some(variant) = ran.as_ref().and_then(|ran| ran.variant.as_ref())
+                    && let Some(Entry::Call { stand, .. }) = self.entry_mut(call)
+                {
+                    stand.variant = Some(variant.clone());
                 }
             }
             Event::Planned { call, plan, at } => self.take_plan(call, plan, *at)?,

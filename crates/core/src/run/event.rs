@@ -182,6 +182,9 @@ pub enum Event {
     CallStarted {
         /// Which.
         call: CallId,
+        /// Which of several implementations was to run, if there are several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        variant: Option<Variant>,
         /// When.
         at: Timestamp,
     },
@@ -365,6 +368,20 @@ pub struct Ran {
     pub tool: ToolName,
     /// When it began.
     pub started_at: Timestamp,
+    /// Which of several implementations, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<Variant>,
+}
+
+/// One of several implementations between which principals are split.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Variant {
+    /// The experiment that splits them.
+    pub experiment: String,
+    /// The implementation.
+    pub name: String,
+    /// How many of a million principals were to get it.
+    pub share_millionths: u32,
 }
 
 /// How a call ended.

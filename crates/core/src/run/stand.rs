@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 use windlass_spec::{CallId, CallRecord, CallState, RiskLevel, SecurityLevel, Timestamp};
 
+use super::event::Variant;
 use super::outcome::{Next, RunEnd, Waiting};
 use super::state::{Entry, Run};
 use crate::approval::Approval;
@@ -28,6 +29,8 @@ pub struct Stand {
     pub(super) reply: Option<Reply>,
     /// Whether what it brought comes from outside, though its tool does not reach there.
     pub(super) is_from_outside: bool,
+    /// Which of several implementations runs, if there are several.
+    pub(super) variant: Option<Variant>,
 }
 
 /// What came of a form that a tool wanted filled in while it ran.
@@ -62,6 +65,12 @@ impl Stand {
     #[must_use]
     pub fn held_until(&self) -> Option<Timestamp> {
         self.held.map(|held| held.until)
+    }
+
+    /// Which of several implementations ran, if there are several.
+    #[must_use]
+    pub fn variant(&self) -> Option<&Variant> {
+        self.variant.as_ref()
     }
 
     /// Whether a person changed what the model asked for.
@@ -241,6 +250,15 @@ impl Run {
                 tool.attributes().risk
             })
             .unwrap_or(RiskLevel::Irreversible)
+    }
+
+    /// Which of several implementations a call runs, if it has begun and there are several.
+    #[must_use]
+    pub fn variant(&self, call: &CallId) -> Option<&Variant> {
+        match self.entry(call).ok()? {
+            Entry::Call { stand, .. } => stand.variant(),
+            Entry::Mistake { .. } | Entry::Finish => None,
+        }
     }
 
     /// How reversible a call is, as [`Run::call`] finds it.

@@ -237,6 +237,13 @@ impl Run {
         Some(limit.saturating_sub(self.time_used(now)))
     }
 
+    /// How long it was at work so far. What it waited for people, and the time in which nobody was at
+    /// it, does not count.
+    #[must_use]
+    pub fn working_time(&self) -> Duration {
+        self.time_used(self.now)
+    }
+
     /// How long the run was at work.
     pub(super) fn time_used(&self, now: Timestamp) -> Duration {
         let since = now.microseconds_since(self.started_at);

@@ -166,6 +166,7 @@ impl Driven {
         self.happen(Event::CallStarted {
             call: call.clone(),
             at,
+            variant: None,
         });
         let permit = self.run.permit(&call).unwrap();
         let end = tool(permit.tool().as_str(), permit.arguments());
@@ -473,6 +474,7 @@ fn a_permit_is_given_once_and_only_for_a_call_about_to_run() {
     let started = Event::CallStarted {
         call: call.clone(),
         at: at(2),
+        variant: None,
     };
     assert_eq!(
         driven.run.apply(&started),
@@ -747,6 +749,7 @@ fn a_cancelled_run_takes_no_more_answers_but_learns_how_its_calls_ended() {
     driven.happen(Event::CallStarted {
         call: calls[0].clone(),
         at: at(3),
+        variant: None,
     });
     driven.happen(Event::Cancelled {
         by: None,

@@ -19,6 +19,9 @@ mod reflect;
 mod tally;
 mod words;
 
+#[cfg(test)]
+mod tests;
+
 pub use bounds::{lower_bound, lower_bound_at};
 pub use curate::{CurationSettings, KeptStrategy, Playbook, Retired, SemanticCurator, Standing};
 pub use evidence::{Evidence, Pitfall, RunEvidence, Verdict, Vote, Voted};

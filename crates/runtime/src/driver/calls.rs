@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_core::gate::Permit;
 use windlass_core::model::Usage;
-use windlass_core::run::{CallEnd, Event, Ran, Reply, Run, RunEnd, TaskEnd, ToolQuestion};
+use windlass_core::run::{CallEnd, Event, Ran, Reply, Run, RunEnd, TaskEnd, ToolQuestion, Variant};
 use windlass_spec::plan::PlanTaskId;
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel};
 use windlass_store::{Durability, crash_point, says_of_tool, told_end};
@@ -53,6 +53,8 @@ pub(super) struct Ended {
     usage: Usage,
     /// Whether what it brought comes from outside.
     is_tainted: bool,
+    /// Which of several implementations ran, if that is not the one it began with.
+    variant: Option<Variant>,
 }
 
 impl From<CallEnd> for Ended {
@@ -61,6 +63,7 @@ impl From<CallEnd> for Ended {
             end,
             usage: Usage::default(),
             is_tainted: false,
+            variant: None,
         }
     }
 }
@@ -188,6 +191,7 @@ impl<'d> Drive<'d> {
         let alone = self.driver.alone.clone();
         let caller = self.caller(&call);
         let memory = self.driver.durable.memory();
+        let began_with = self.run.variant(&call).cloned();
         match self.bound(&permit) {
             Ok(tool) => Box::pin(async move {
                 // Of what cannot be undone, one runs at a time, also in runs beside each other.
@@ -196,7 +200,11 @@ impl<'d> Drive<'d> {
                     Some(alone) => Some(alone.lock().await),
                     None => None,
                 };
+                let variant =
+                    tool.tool()
+                        .assigned(&caller.tenant, &caller.principal, began_with.as_ref());
                 let options = DispatchOptions {
+                    variant: variant.as_ref().map(|variant| variant.name.clone()),
                     cancel,
                     timeout,
                     risk: Some(risk),
@@ -214,6 +222,7 @@ impl<'d> Drive<'d> {
                 let came = match dispatched {
                     Dispatched::Ended(end) => Came::Ended(Box::new(Ended {
                         is_tainted: taint.is_some_and(|taint| taint.is_marked()),
+                        variant,
                         ..end.into()
                     })),
                     Dispatched::Asks(question) => Came::Asks(question),
@@ -225,6 +234,16 @@ impl<'d> Drive<'d> {
                 Ok(Came::Ended(Box::new(CallEnd::Error(failure).into()))),
             ))),
         }
+    }
+
+    /// Which of several implementations a call is to run, if there are several.
+    pub(super) fn assigned(&self, call: &CallId) -> Option<Variant> {
+        let (record, _) = self.run.call(call).ok()?;
+        let name = record.tool_name().as_str();
+        let tool = self.driver.crew.tool(self.worker, name)?;
+        let who = self.journal.who();
+        tool.tool()
+            .assigned(who.tenant.as_str(), who.principal.as_str(), None)
     }
 
     /// For whom a call is made.
@@ -282,6 +301,8 @@ impl<'d> Drive<'d> {
         let ran = record.started_at().map(|started_at| Ran {
             tool: record.tool_name().clone(),
             started_at,
+            // Nobody knows what ran but whoever ran it; else it is what was to run.
+            variant: ended.variant.or_else(|| self.run.variant(call).cloned()),
         });
         let (state, category) = told_end(&ended.end);
         if let (Some(ran), Some(has_failed)) = (&ran, says_of_tool(state, category)) {
@@ -317,6 +338,7 @@ async fn work_as_child(driver: Driver, first: Option<Event>) -> Outcome {
             end: end_of_child(&run, end),
             usage: run.usage(),
             is_tainted: run.is_tainted(),
+            variant: None,
         })),
         None => Came::Stands {
             for_person: run.standing().is_some(),

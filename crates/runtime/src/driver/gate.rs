@@ -334,6 +334,7 @@ impl Drive<'_> {
         };
         let event = Event::CallStarted {
             call: call.clone(),
+            variant: self.assigned(call),
             at: self.driver.durable.now(),
         };
         if is_held {

@@ -145,6 +145,7 @@ async fn a_call_under_way_when_the_process_died_is_not_made_again() {
     let begun = Event::CallStarted {
         call: id.clone(),
         at: now(),
+        variant: None,
     };
     events.extend([decided, asked, settled, begun]);
     for event in events {

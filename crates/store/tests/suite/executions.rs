@@ -24,6 +24,7 @@ fn run(store: &Store, name: &str, ends: &[CallEnd]) {
             *ran = Some(Ran {
                 tool: record.tool_name().clone(),
                 started_at: record.started_at().unwrap(),
+                variant: None,
             });
             ended += 1;
         }

@@ -140,6 +140,7 @@ pub(crate) fn next_event(run: &Run, second: i64, end: &CallEnd) -> Event {
                 _ => Event::CallStarted {
                     call,
                     at: at(second),
+                    variant: None,
                 },
             }
         }

@@ -8,6 +8,7 @@ use windlass_gram::LineIndex;
 use windlass_spec::{NonEmptyText, Signature, ToolName, nearest};
 
 use super::reader::{Place, Reader, quoted};
+use super::variants::Outer;
 use crate::builder::ToolBuilder;
 use crate::command::CommandLine;
 use crate::difference::differences;
@@ -16,18 +17,20 @@ use crate::http::{HttpEndpoint, HttpMethod};
 use crate::tool::Tool;
 
 /// The keys a tool has.
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 9] = [
     "description",
     "signature",
     "command",
     "http",
     "builtin",
+    "variants",
+    "experiment",
     "environment",
     "directory",
 ];
 
 /// Those that say what runs. A tool has one of them.
-const WHAT_RUNS: [&str; 3] = ["command", "http", "builtin"];
+const WHAT_RUNS: [&str; 4] = ["command", "http", "builtin", "variants"];
 
 /// Those that only a command has.
 const FOR_COMMANDS: [&str; 2] = ["environment", "directory"];
@@ -71,10 +74,10 @@ pub(super) fn read(
 }
 
 /// The table of one tool.
-struct Entry<'e, 'i> {
-    table: &'e DeTable<'i>,
-    place: &'e Place,
-    base_directory: &'e Path,
+pub(super) struct Entry<'e, 'i> {
+    pub(super) table: &'e DeTable<'i>,
+    pub(super) place: &'e Place,
+    pub(super) base_directory: &'e Path,
 }
 
 impl<'e, 'i> Entry<'e, 'i> {
@@ -92,10 +95,30 @@ impl<'e, 'i> Entry<'e, 'i> {
         let description = reader.required_text(self.table, self.place, "description");
         let signature = reader.required_text(self.table, self.place, "signature");
         let signature = signature.and_then(|text| self.signature(reader, &text));
-        let begin = Some(ToolBuilder::new(
-            name.as_ref().map_or("unnamed", ToolName::as_str).to_owned(),
-        ));
-        let runs = match what_runs {
+        if what_runs == Some("variants") {
+            let outer = Outer {
+                name: name.as_ref(),
+                description: description.as_deref(),
+                signature: signature.as_ref(),
+            };
+            return self.split(reader, &outer);
+        }
+        let tool_name = name.as_ref().map_or("unnamed", ToolName::as_str);
+        let runs = self.runs(reader, tool_name, what_runs, signature.as_ref());
+        name?;
+        self.built(reader, runs?, description?, signature?)
+    }
+
+    /// What runs, begun to be a tool.
+    pub(super) fn runs(
+        &self,
+        reader: &mut Reader<'_>,
+        name: &str,
+        what_runs: Option<&str>,
+        signature: Option<&Signature>,
+    ) -> Option<ToolBuilder> {
+        let begin = Some(ToolBuilder::new(name.to_owned()));
+        match what_runs {
             Some("command") => {
                 let command = self.command(reader);
                 begin
@@ -103,25 +126,68 @@ impl<'e, 'i> Entry<'e, 'i> {
                     .map(|(begin, command)| begin.command(command))
             }
             Some("http") => {
-                let endpoint = self.endpoint(reader, signature.as_ref());
+                let endpoint = self.endpoint(reader, signature);
                 begin
                     .zip(endpoint)
                     .map(|(begin, endpoint)| begin.http(endpoint))
             }
             _ => None,
-        };
-        name?;
-        let built = runs?
-            .description(description?)
-            .signature(signature?)
-            .build();
-        built
+        }
+    }
+
+    /// The tool, with what it is told to be like.
+    pub(super) fn built(
+        &self,
+        reader: &mut Reader<'_>,
+        runs: ToolBuilder,
+        description: String,
+        signature: Signature,
+    ) -> Option<Tool> {
+        let built = runs.description(description).signature(signature).build();
+        let mut tool = built
             .map_err(|error| reader.error(self.place, error.to_string(), None))
-            .ok()
+            .ok()?;
+        tool.implementation = Some(self.told().into());
+        Some(tool)
+    }
+
+    /// What runs, in words.
+    fn told(&self) -> String {
+        let text = |table: &DeTable<'_>, key: &str| {
+            let value = table.get(key).and_then(|value| value.get_ref().as_str());
+            value.unwrap_or_default().to_owned()
+        };
+        let words = |key: &str| {
+            let items = self
+                .table
+                .get(key)
+                .and_then(|value| value.get_ref().as_array());
+            let words = items
+                .into_iter()
+                .flatten()
+                .filter_map(|item| item.get_ref().as_str());
+            words.collect::<Vec<_>>()
+        };
+        if let Some(http) = self
+            .table
+            .get("http")
+            .and_then(|value| value.get_ref().as_table())
+        {
+            return format!("{} {}", text(http, "method"), text(http, "url"));
+        }
+        let mut told = words("command").join(" ");
+        let directory = self.base_directory.join(text(self.table, "directory"));
+        if directory != Path::new(".") && directory != Path::new("./") {
+            told = format!("{told} (in {})", directory.display());
+        }
+        match words("environment").as_slice() {
+            [] => told,
+            passed => format!("{told} (with {})", passed.join(", ")),
+        }
     }
 
     /// The one key that says what runs.
-    fn what_runs(&self, reader: &mut Reader<'_>) -> Option<&'static str> {
+    pub(super) fn what_runs(&self, reader: &mut Reader<'_>) -> Option<&'static str> {
         let given: Vec<&str> = WHAT_RUNS
             .into_iter()
             .filter(|&key| self.table.contains_key(key))
@@ -139,6 +205,12 @@ impl<'e, 'i> Entry<'e, 'i> {
                 None
             }
         };
+        if let Some((place, _)) = self
+            .value("experiment")
+            .filter(|_| !given.contains(&"variants"))
+        {
+            reader.error(&place, "is only for `variants`", None);
+        }
         if !self.table.contains_key("command") && !given.is_empty() {
             for key in FOR_COMMANDS {
                 if let Some((place, _)) = self.value(key) {
@@ -149,7 +221,7 @@ impl<'e, 'i> Entry<'e, 'i> {
         what_runs
     }
 
-    fn value(&self, key: &str) -> Option<(Place, &'e Spanned<DeValue<'i>>)> {
+    pub(super) fn value(&self, key: &str) -> Option<(Place, &'e Spanned<DeValue<'i>>)> {
         let value = self.table.get(key)?;
         Some((self.place.below(key, value.span().start), value))
     }
@@ -308,7 +380,7 @@ impl<'e, 'i> Entry<'e, 'i> {
 
     /// A tool of a built-in library, which says itself what it takes. What the file says too must
     /// agree; its description is the file's if the file has one.
-    fn builtin(&self, reader: &mut Reader<'_>, name: ToolName) -> Option<Tool> {
+    pub(super) fn builtin(&self, reader: &mut Reader<'_>, name: ToolName) -> Option<Tool> {
         let (place, value) = self.value("builtin")?;
         let wanted = reader.text(value, &place)?;
         let libraries = builtin_libraries();
@@ -330,6 +402,7 @@ impl<'e, 'i> Entry<'e, 'i> {
             return None;
         };
         let mut tool = tool.clone().renamed(name);
+        tool.implementation = Some(format!("built-in {wanted}").into());
         if let Some((place, value)) = self.value("description") {
             let description = NonEmptyText::new(reader.text(value, &place)?);
             tool.description = description

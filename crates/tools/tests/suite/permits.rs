@@ -106,6 +106,7 @@ pub(super) fn permit(specification: &Arc<ToolSpecification>, arguments: Value) -
     run.apply(&Event::CallStarted {
         call: call.clone(),
         at,
+        variant: None,
     })
     .unwrap();
     run.permit(&call).unwrap()

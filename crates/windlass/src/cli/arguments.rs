@@ -1,5 +1,6 @@
 //! What can be typed. Meaning is given to it in the commands' own files.
 
+mod ab;
 mod approvals;
 mod config;
 mod crew;
@@ -19,6 +20,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use windlass_model::Dialect;
 
+pub(crate) use ab::{Ab, AbCommand, AbReport, AbRun};
 pub(crate) use approvals::{
     Always, Approvals, ApprovalsCommand, Approve, OneQuestion, Reject, Respond,
 };
@@ -93,6 +95,9 @@ pub(crate) enum Command {
     Plan(Plan),
     /// See how runs came about.
     Trace(Trace),
+    /// Do the same tasks with two libraries and say which is better, or read out a split.
+    #[command(after_help = ab::HELP)]
+    Ab(Ab),
     /// Decide about what agents want to do.
     Approvals(Approvals),
     /// Undo calls that are held for a while before they run, or let them go.
@@ -226,8 +231,8 @@ pub(crate) struct RunTask {
     #[arg(long, requires = "tasks")]
     pub(crate) resume: bool,
 
-    /// Do the tasks in an order drawn with this number, instead of the file's. The same number gives the
-    /// same order, and so the same learning, however many are worked on at the same time.
+    /// Do the tasks in an order drawn with this number, instead of the file's. With the same number, and as
+    /// many at the same time, the same is learned from them.
     #[arg(long, value_name = "NUMBER", requires = "tasks")]
     pub(crate) seed: Option<u64>,
 

@@ -1,15 +1,17 @@
 //! `windlass run --tasks FILE`: many tasks, some of them at the same time. One output a line on
 //! standard output. What an earlier batch has done is found again by the ids of its tasks.
 
+use std::collections::HashSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use futures::StreamExt as _;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use windlass_core::run::{Run, RunEnd, Task};
-use windlass_runtime::{Driver, NewTask, Stop};
+use windlass_learn::ab::Random;
+use windlass_runtime::{Driver, NewTask, Progress, Stop, Watch};
 use windlass_spec::{RunId, TaskInput, ToolName, read_tasks};
 use windlass_store::{RunFilter, Store};
 
@@ -24,7 +26,10 @@ use super::terminal::{complain, put, visible};
 use super::{crew, data};
 
 pub(super) fn run(command: &RunTask, file: &Path, chosen: &Chosen) -> anyhow::Result<Outcome> {
-    let tasks = tasks(file, chosen)?;
+    let mut tasks = tasks(file, chosen)?;
+    if let Some(seed) = command.seed {
+        Random::new(seed).shuffle(&mut tasks);
+    }
     let workers = chosen.assemble(&command.crew, command.data.as_deref())?;
     let (workers, _watching) = workers.watched(false);
     let stored = data::open(command.data.as_deref())?;
@@ -32,21 +37,17 @@ pub(super) fn run(command: &RunTask, file: &Path, chosen: &Chosen) -> anyhow::Re
     let bar = bar("tasks", tasks.len());
     let codes = block_on(async {
         let stop = stop_on_interrupt();
-        let driver = Driver::new(workers, Arc::new(stored)).stopped_by(stop.clone());
+        let driver = Driver::new(workers, Arc::new(stored))
+            .stopped_by(stop.clone())
+            .watched_by(warnings(&bar))
+            .learning_later();
         let batch = Batch {
             command,
             driver,
             store,
             stop,
         };
-        let mut done = futures::stream::iter(&tasks)
-            .map(|task| batch.work_on(task))
-            .buffer_unordered(command.jobs.into());
-        let mut codes = Vec::new();
-        while let Some(outcome) = done.next().await {
-            codes.push(outcome.and_then(|(task, run)| tell(task, run, &bar)));
-        }
-        codes
+        batch.work_on_all(&tasks, &bar).await
     })?;
     bar.finish_and_clear();
     let codes = codes.into_iter().collect::<anyhow::Result<Vec<u8>>>()?;
@@ -112,6 +113,22 @@ fn tasks(file: &Path, chosen: &Chosen) -> anyhow::Result<Vec<TaskInput>> {
     }
 }
 
+/// Tells what is not as it should be, each thing once.
+fn warnings(bar: &ProgressBar) -> Watch {
+    let bar = bar.clone();
+    let told: Mutex<HashSet<String>> = Mutex::default();
+    Arc::new(move |_: &RunId, progress: Progress<'_>| {
+        let Progress::Warning(warning) = progress else {
+            return;
+        };
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.insert(warning.to_owned()) {
+            // Whoever reads may go away; the batch goes on.
+            let _ = bar.suspend(|| complain(&format!("warning: {warning}")));
+        }
+    })
+}
+
 struct Batch<'c> {
     command: &'c RunTask,
     driver: Driver,
@@ -120,14 +137,41 @@ struct Batch<'c> {
 }
 
 impl Batch<'_> {
+    /// Works on all tasks, some at the same time. What they teach must not depend on which is done first:
+    /// where something is learned, those that are worked on together all know the same, and are learned
+    /// from in their order before the next begin.
+    async fn work_on_all(&self, tasks: &[TaskInput], bar: &ProgressBar) -> Vec<anyhow::Result<u8>> {
+        let jobs = usize::from(self.command.jobs);
+        let together = match self.driver.crew().learns() {
+            true => jobs,
+            false => tasks.len().max(1),
+        };
+        let mut codes = Vec::new();
+        for round in tasks.chunks(together) {
+            let mut runs: Vec<Option<Run>> = round.iter().map(|_| None).collect();
+            let numbered = round.iter().enumerate();
+            let mut done = futures::stream::iter(numbered)
+                .map(|(place, task)| async move { (place, task, self.work_on(task).await) })
+                .buffer_unordered(jobs);
+            while let Some((place, task, outcome)) = done.next().await {
+                codes.push(outcome.and_then(|run| {
+                    let code = tell(task, run.as_ref(), bar)?;
+                    runs[place] = run;
+                    Ok(code)
+                }));
+            }
+            for run in runs.iter().flatten() {
+                self.driver.learn(run).await;
+            }
+        }
+        codes
+    }
+
     /// The run of a task: an earlier one if it is wanted and there is one, else a new one. `None` if
     /// the batch was stopped before.
-    async fn work_on<'t>(
-        &self,
-        task: &'t TaskInput,
-    ) -> anyhow::Result<(&'t TaskInput, Option<Run>)> {
+    async fn work_on(&self, task: &TaskInput) -> anyhow::Result<Option<Run>> {
         if self.stop.after_step.is_cancelled() || self.stop.at_once.is_cancelled() {
-            return Ok((task, None));
+            return Ok(None);
         }
         let new = self.new_task(task)?;
         let earlier = match self.command.resume {
@@ -138,7 +182,7 @@ impl Batch<'_> {
             Some(id) => self.driver.resume(&id).await?,
             None => self.driver.start(new).await?,
         };
-        Ok((task, Some(run)))
+        Ok(Some(run))
     }
 
     fn new_task(&self, task: &TaskInput) -> anyhow::Result<NewTask> {
@@ -187,7 +231,7 @@ impl Batch<'_> {
 }
 
 /// Says what came of a task. Its exit code, as if it had been the only one.
-fn tell(task: &TaskInput, run: Option<Run>, bar: &ProgressBar) -> anyhow::Result<u8> {
+fn tell(task: &TaskInput, run: Option<&Run>, bar: &ProgressBar) -> anyhow::Result<u8> {
     let Some(run) = run else {
         return Ok(INTERRUPTED);
     };
@@ -209,7 +253,7 @@ fn tell(task: &TaskInput, run: Option<Run>, bar: &ProgressBar) -> anyhow::Result
         true => complain(&told)?,
         false => bar.println(visible(&told)),
     }
-    Ok(exit_code(&run))
+    Ok(exit_code(run))
 }
 
 fn why(end: &Value) -> String {

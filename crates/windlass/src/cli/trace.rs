@@ -91,7 +91,17 @@ fn as_json(run: &Run) -> Value {
         "mistakes": run.mistakes(),
         "response": run.response(),
         "steps": run.steps(),
+        "variants": variants(run),
     })
+}
+
+/// Which of several implementations ran, by call.
+fn variants(run: &Run) -> Value {
+    let ran = run.calls().filter_map(|call| {
+        let variant = run.variant(call.id())?;
+        Some((call.id().to_string(), json!(variant)))
+    });
+    Value::Object(ran.collect())
 }
 
 /// What was found out about the task, and which tools the model was shown.
@@ -164,12 +174,17 @@ pub(super) fn drawn(run: &Run) -> String {
         for entry in &turn.entries {
             match entry {
                 Entry::Call {
-                    record, decision, ..
+                    record,
+                    decision,
+                    stand,
                 } => {
                     let decision = decision
                         .as_ref()
                         .map_or_else(String::new, ToString::to_string);
-                    let _ = writeln!(text, "   {} {decision}", call(record));
+                    let variant = stand.variant().map_or_else(String::new, |variant| {
+                        format!(" (variant {} of {})", variant.name, variant.experiment)
+                    });
+                    let _ = writeln!(text, "   {} {decision}{variant}", call(record));
                 }
                 Entry::Mistake { mistake, record } => {
                     let _ = writeln!(text, "   {} refused", call(record));

@@ -1,3 +1,4 @@
+mod ab;
 mod acting;
 mod approvals;
 mod approving;

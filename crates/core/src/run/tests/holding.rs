@@ -50,6 +50,7 @@ fn a_call_that_can_be_undone_for_a_while_is_held_for_ten_seconds() {
     let early = Event::CallStarted {
         call: call.clone(),
         at: driven.now(),
+        variant: None,
     };
     assert_eq!(driven.run.apply(&early), Err(FoldError::NotAllowed(call)));
     driven.work(fine);

@@ -61,6 +61,7 @@ fn a_call_that_waits_for_a_person_does_not_start() {
     let started = Event::CallStarted {
         call: call.clone(),
         at: driven.now(),
+        variant: None,
     };
     assert_eq!(driven.run.apply(&started), Err(FoldError::NotAllowed(call)));
 }
@@ -274,6 +275,7 @@ fn a_tool_that_needs_a_person_ends_when_they_are_done_and_may_be_called_again() 
     driven.happen(Event::CallStarted {
         call: call_id.clone(),
         at,
+        variant: None,
     });
     let work = Question::Intervene(Intervene {
         status: InterventionStatus::HumanRequired,
@@ -309,6 +311,7 @@ fn a_lost_call_is_put_to_a_person_before_the_run_goes_on() {
         driven.happen(Event::CallStarted {
             call: call_id.clone(),
             at,
+            variant: None,
         });
         let lost = Failure::new(ErrorCategory::Internal, Effect::Unknown, "nobody knows");
         driven.happen(ended(&call_id, CallEnd::Unknown(lost), at));

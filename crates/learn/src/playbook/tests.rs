@@ -1,0 +1,680 @@
+//! What a playbook promises: counts are the fold of the evidence whatever its order, merging is
+//! idempotent and never mixes what to do with what not to do, and nothing is lost that was said.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use windlass_spec::{
+    AgentName, Confidence, ErrorCategory, NonEmptyText, RunId, StrategyId, StrategySection,
+    Timestamp, ToolCallingStrategy, ToolName, read_strategies,
+};
+
+use super::*;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_microseconds(1_800_000_000_000_000 + second * 1_000_000)
+}
+
+fn tools(names: &[&str]) -> Vec<ToolName> {
+    names
+        .iter()
+        .map(|name| ToolName::new(*name).unwrap())
+        .collect()
+}
+
+fn text(text: &str) -> NonEmptyText {
+    NonEmptyText::new(text).unwrap()
+}
+
+fn succeeded(run: &str, task: &str, sequence: &[&str]) -> RunEvidence {
+    RunEvidence {
+        run: RunId::new(run).unwrap(),
+        agent: AgentName::new("desk").unwrap(),
+        at: at(0),
+        task: NonEmptyText::new(task).ok(),
+        verdict: Verdict::Succeeded,
+        because: "it finished".to_owned(),
+        iterations: 4,
+        sequence: tools(sequence),
+        pitfalls: Vec::new(),
+        recalled: Vec::new(),
+        lacks: Vec::new(),
+    }
+}
+
+fn entry(run: RunEvidence) -> Evidence {
+    Evidence::Run(Box::new(run))
+}
+
+fn fold(entries: &[Evidence]) -> Playbook {
+    SemanticCurator::new(CurationSettings::default()).fold("orders", entries)
+}
+
+fn with_tools<'p>(playbook: &'p Playbook, names: &[&str]) -> &'p KeptStrategy {
+    let wanted = tools(names);
+    let mut all = playbook.strategies.iter();
+    all.find(|kept| kept.strategy.tool_sequence() == wanted)
+        .unwrap()
+}
+
+fn experience(calls: &[(&str, Result<(), ErrorCategory>)]) -> Experience {
+    Experience {
+        run: RunId::new("r1").unwrap(),
+        agent: AgentName::new("desk").unwrap(),
+        at: at(0),
+        task: Some(text("Refund order 7")),
+        ended: Ended::Completed,
+        confidence: Confidence::FULL,
+        checked: None,
+        refused_by_person: None,
+        iterations: 5,
+        calls: calls
+            .iter()
+            .map(|(tool, outcome)| Tried {
+                tool: ToolName::new(*tool).unwrap(),
+                outcome: *outcome,
+                teaches: true,
+            })
+            .collect(),
+        recalled: Vec::new(),
+    }
+}
+
+fn reflect(experience: &Experience) -> RunEvidence {
+    let reflector = GroundedReflector::default();
+    reflector.reflect(experience, Vec::new()).unwrap()
+}
+
+const FAILED: Result<(), ErrorCategory> = Err(ErrorCategory::NotFound);
+
+#[test]
+fn a_new_strategy_starts_with_helpful_count_1() {
+    let evidence = reflect(&experience(&[("find", Ok(())), ("refund", Ok(()))]));
+    let playbook = fold(&[entry(evidence)]);
+    let kept = with_tools(&playbook, &["find", "refund"]);
+    assert_eq!(kept.strategy.section, StrategySection::Strategies);
+    assert_eq!(
+        (kept.strategy.helpful_count, kept.strategy.harmful_count),
+        (1, 0)
+    );
+    assert_eq!(kept.strategy.tool_success_rate(), Some(1.0));
+    assert_eq!(kept.strategy.avg_iterations(), Some(5.0));
+    assert_eq!(kept.strategy.example_task, Some(text("Refund order 7")));
+    assert_eq!(
+        kept.strategy.content.as_str(),
+        "For tasks like \"Refund order 7\": `find`, then `refund`."
+    );
+    assert_eq!(kept.strategy.runs, [RunId::new("r1").unwrap()]);
+    assert_eq!(kept.strategy.tags, ["orders"]);
+}
+
+#[test]
+fn a_new_pitfall_starts_with_harmful_count_1_and_is_never_retired_for_it() {
+    let calls = [("find", Ok(())), ("refund", FAILED), ("cancel", Ok(()))];
+    let mut entries = Vec::new();
+    for run in 0..40 {
+        let mut evidence = reflect(&experience(&calls));
+        evidence.run = RunId::new(format!("r{run}")).unwrap();
+        entries.push(entry(evidence));
+        let playbook = fold(&entries);
+        let pitfall = with_tools(&playbook, &["find", "refund"]);
+        assert_eq!(pitfall.strategy.section, StrategySection::Pitfalls);
+        assert_eq!(pitfall.strategy.harmful_count, run + 1);
+        assert_eq!(pitfall.standing, Standing::Active);
+    }
+}
+
+#[test]
+fn a_failed_run_is_an_anti_pattern() {
+    let mut failed = experience(&[("find", Ok(())), ("list", Ok(()))]);
+    failed.ended = Ended::Short("it ran out of turns".to_owned());
+    let evidence = reflect(&failed);
+    assert_eq!(evidence.verdict, Verdict::Failed);
+    let playbook = fold(&[entry(evidence)]);
+    assert_eq!(playbook.strategies.len(), 1);
+    let kept = &playbook.strategies[0];
+    assert_eq!(kept.strategy.section, StrategySection::Pitfalls);
+    assert!(
+        kept.strategy
+            .content
+            .as_str()
+            .starts_with("Avoid `find`, then `list`")
+    );
+}
+
+#[test]
+fn success_is_judged_by_what_happened_and_not_by_confidence_alone() {
+    let good = [("find", Ok(()))];
+    let verdict = |change: &dyn Fn(&mut Experience)| {
+        let mut changed = experience(&good);
+        change(&mut changed);
+        reflect(&changed).verdict
+    };
+    assert_eq!(verdict(&|_| {}), Verdict::Succeeded);
+    // Confidence is needed, and does not suffice.
+    assert_eq!(
+        verdict(&|e| e.confidence = Confidence::NONE),
+        Verdict::Unclear
+    );
+    assert_eq!(verdict(&|e| e.checked = Some(false)), Verdict::Failed);
+    assert_eq!(verdict(&|e| e.calls[0].outcome = FAILED), Verdict::Failed);
+    assert_eq!(
+        verdict(&|e| {
+            e.calls[0].outcome = FAILED;
+            e.checked = Some(true);
+        }),
+        Verdict::Succeeded
+    );
+    assert_eq!(
+        verdict(&|e| e.ended = Ended::Short("out of turns".to_owned())),
+        Verdict::Failed
+    );
+    // What people decide says nothing about tools.
+    assert_eq!(
+        verdict(&|e| e.ended = Ended::Stopped("stopped".to_owned())),
+        Verdict::Unclear
+    );
+    assert_eq!(
+        verdict(&|e| e.refused_by_person = ToolName::new("find").ok()),
+        Verdict::Unclear
+    );
+}
+
+#[test]
+fn what_strangers_may_have_caused_teaches_nothing() {
+    let calls = [
+        ("read_page", Ok(())),
+        ("send_money", Ok(())),
+        ("note", Ok(())),
+    ];
+    let mut tainted = experience(&calls);
+    tainted.calls[1].teaches = false;
+    tainted.task = None;
+    let evidence = reflect(&tainted);
+    assert_eq!(evidence.sequence, tools(&["read_page", "note"]));
+    let playbook = fold(&[entry(evidence)]);
+    let content = playbook.strategies[0].strategy.content.as_str();
+    assert_eq!(
+        content,
+        "These calls went well together: `read_page`, then `note`."
+    );
+}
+
+#[test]
+fn a_strategy_is_followed_if_its_tools_succeeded_in_its_order() {
+    let recalled = |id: &str, names: &[&str]| RecalledBefore {
+        id: StrategyId::new(id).unwrap(),
+        section: StrategySection::Strategies,
+        sequence: tools(names),
+    };
+    let mut run = experience(&[("find", Ok(())), ("list", Ok(())), ("refund", Ok(()))]);
+    run.recalled = vec![
+        recalled("a", &["find", "refund"]),
+        recalled("b", &["refund", "find"]),
+    ];
+    let votes = reflect(&run).recalled;
+    assert_eq!((votes[0].followed, votes[0].vote), (true, Vote::Helpful));
+    assert_eq!((votes[1].followed, votes[1].vote), (false, Vote::Neutral));
+    run.ended = Ended::Short("out of turns".to_owned());
+    assert_eq!(reflect(&run).recalled[0].vote, Vote::Harmful);
+}
+
+#[test]
+fn a_strategy_that_was_tried_in_vain_is_harmful_unless_another_was_right() {
+    let recalled = |id: &str, names: &[&str]| RecalledBefore {
+        id: StrategyId::new(id).unwrap(),
+        section: StrategySection::Strategies,
+        sequence: tools(names),
+    };
+    let mut run = experience(&[("fly", FAILED), ("find", Ok(()))]);
+    run.recalled = vec![recalled("a", &["fly", "land"])];
+    assert_eq!(reflect(&run).recalled[0].vote, Vote::Harmful);
+    run.recalled.push(recalled("b", &["find"]));
+    let votes = reflect(&run).recalled;
+    assert_eq!(
+        (votes[0].vote, votes[1].vote),
+        (Vote::Neutral, Vote::Helpful)
+    );
+}
+
+#[test]
+fn a_run_counts_once_for_a_strategy() {
+    let mut twice = succeeded("r1", "Refund it", &["find", "refund"]);
+    let id = with_tools(&fold(&[entry(twice.clone())]), &["find", "refund"])
+        .id()
+        .clone();
+    twice.recalled = vec![Voted {
+        strategy: id,
+        followed: true,
+        vote: Vote::Helpful,
+    }];
+    let first = entry(succeeded("r0", "Refund it", &["find", "refund"]));
+    let playbook = fold(&[first, entry(twice.clone()), entry(twice)]);
+    let kept = with_tools(&playbook, &["find", "refund"]);
+    assert_eq!(kept.tally.helpful(), 2);
+    assert_eq!(playbook.runs, 2);
+}
+
+#[test]
+fn parts_of_sequences_become_strategies_when_they_repeat() {
+    let one = entry(succeeded("r1", "One", &["a", "b", "c", "d"]));
+    let two = entry(succeeded("r2", "Two", &["x", "b", "c", "y"]));
+    assert_eq!(fold(std::slice::from_ref(&one)).strategies.len(), 1);
+    let playbook = fold(&[one, two]);
+    assert_eq!(with_tools(&playbook, &["b", "c"]).tally.helpful(), 2);
+    assert_eq!(playbook.strategies.len(), 3);
+}
+
+#[test]
+fn a_strategy_whose_tool_is_gone_is_retired_and_comes_back_with_it() {
+    let mut entries = vec![entry(succeeded("r1", "Refund it", &["find", "refund"]))];
+    let mut later = succeeded("r2", "Find it", &["find"]);
+    later.lacks = tools(&["refund"]);
+    entries.push(entry(later));
+    let standing = |entries: &[Evidence]| {
+        with_tools(&fold(entries), &["find", "refund"])
+            .standing
+            .clone()
+    };
+    let gone = Retired::Gone(ToolName::new("refund").unwrap());
+    assert_eq!(standing(&entries), Standing::Retired(gone));
+    // Another agent may never have had it.
+    let mut other = succeeded("r3", "Find it", &["find"]);
+    other.agent = AgentName::new("other").unwrap();
+    entries.push(entry(other));
+    assert!(matches!(
+        standing(&entries),
+        Standing::Retired(Retired::Gone(_))
+    ));
+    entries.push(entry(succeeded("r4", "Find it", &["find"])));
+    assert_eq!(standing(&entries), Standing::Active);
+}
+
+#[test]
+fn what_harms_more_than_it_helps_is_retired_unless_it_is_pinned() {
+    let mut entries = vec![entry(succeeded("r0", "Refund it", &["find", "refund"]))];
+    let id = with_tools(&fold(&entries), &["find", "refund"])
+        .id()
+        .clone();
+    let harmed = |run: usize| {
+        let mut run = succeeded(&format!("h{run}"), "Other", &["list"]);
+        run.recalled = vec![Voted {
+            strategy: id.clone(),
+            followed: false,
+            vote: Vote::Harmful,
+        }];
+        entry(run)
+    };
+    entries.push(harmed(0));
+    let standing = |entries: &[Evidence]| {
+        with_tools(&fold(entries), &["find", "refund"])
+            .standing
+            .clone()
+    };
+    // One failure against one success proves nothing.
+    assert_eq!(standing(&entries), Standing::Active);
+    entries.extend((1..8).map(harmed));
+    assert_eq!(standing(&entries), Standing::Retired(Retired::Harmful));
+    entries.push(Evidence::Pinned {
+        strategy: id.clone(),
+        pinned: true,
+        at: at(1),
+    });
+    assert_eq!(standing(&entries), Standing::Active);
+}
+
+#[test]
+fn a_playbook_stays_within_its_budget_and_keeps_the_reliable() {
+    let settings = CurationSettings {
+        max_items: 3,
+        ..CurationSettings::default()
+    };
+    let mut entries = Vec::new();
+    for (tool, times) in [("a", 1), ("b", 5), ("c", 2), ("d", 4), ("e", 3)] {
+        for time in 0..times {
+            entries.push(entry(succeeded(&format!("{tool}{time}"), tool, &[tool])));
+        }
+    }
+    let playbook = SemanticCurator::new(settings).fold("orders", &entries);
+    let active: Vec<&str> = playbook
+        .active()
+        .map(|kept| kept.strategy.tool_sequence()[0].as_str())
+        .collect();
+    assert_eq!(active, ["b", "d", "e"]);
+    let out = with_tools(&playbook, &["a"]);
+    assert_eq!(out.standing, Standing::Retired(Retired::Budget));
+    // With more room it is there again: nothing was thrown away.
+    assert_eq!(
+        with_tools(&fold(&entries), &["a"]).standing,
+        Standing::Active
+    );
+    let few = CurationSettings {
+        max_tokens: 20,
+        ..CurationSettings::default()
+    };
+    let playbook = SemanticCurator::new(few).fold("orders", &entries);
+    assert!(playbook.active().count() < 3);
+}
+
+#[test]
+fn what_is_not_used_for_long_is_retired() {
+    let settings = CurationSettings {
+        unused_after: 3,
+        ..CurationSettings::default()
+    };
+    let mut entries = vec![entry(succeeded("r0", "Refund it", &["refund"]))];
+    entries.extend((1..5).map(|run| entry(succeeded(&format!("r{run}"), "Find it", &["find"]))));
+    let playbook = SemanticCurator::new(settings).fold("orders", &entries);
+    let unused = with_tools(&playbook, &["refund"]);
+    assert_eq!(unused.standing, Standing::Retired(Retired::Unused));
+}
+
+#[test]
+fn reverting_takes_back_and_can_be_reverted() {
+    let one = entry(succeeded("r1", "One", &["a"]));
+    let two = entry(succeeded("r2", "Two", &["b"]));
+    let back = |to: usize| Evidence::Reverted { to, at: at(9) };
+    let mut entries = vec![one, two, back(1)];
+    let names = |entries: &[Evidence]| -> Vec<String> {
+        let playbook = fold(entries);
+        let all = playbook.strategies.iter();
+        all.map(|kept| kept.strategy.tool_sequence()[0].to_string())
+            .collect()
+    };
+    assert_eq!(names(&entries), ["a"]);
+    entries.push(entry(succeeded("r3", "Three", &["c"])));
+    assert_eq!(names(&entries), ["a", "c"]);
+    entries.push(back(2));
+    assert_eq!(names(&entries), ["a", "b"]);
+    entries.push(back(4));
+    assert_eq!(names(&entries), ["a", "c"]);
+    entries.push(back(0));
+    assert!(names(&entries).is_empty());
+}
+
+fn bullet(section: StrategySection, content: &str) -> Evidence {
+    Evidence::Added {
+        strategy: Box::new(ToolCallingStrategy::new(section, text(content))),
+        at: at(0),
+    }
+}
+
+#[test]
+fn the_same_bullet_in_other_words_is_one_but_never_across_polarity() {
+    let playbook = fold(&[
+        bullet(
+            StrategySection::Strategies,
+            "Ask for the order number first",
+        ),
+        bullet(
+            StrategySection::Strategies,
+            "First ask for the order number",
+        ),
+        bullet(StrategySection::Pitfalls, "Ask for the order number first"),
+    ]);
+    assert_eq!(playbook.strategies.len(), 2);
+    assert_eq!(playbook.strategies[0].strategy.aliases.len(), 1);
+    assert_eq!(
+        playbook.strategies[1].strategy.section,
+        StrategySection::Pitfalls
+    );
+}
+
+#[test]
+fn adding_the_same_strategy_again_changes_no_count() {
+    let mut strategy = ToolCallingStrategy::new(StrategySection::Strategies, text("Do it"))
+        .with_sequence(tools(&["a", "b"]))
+        .unwrap();
+    strategy.helpful_count = 15;
+    strategy.harmful_count = 2;
+    let added = Evidence::Added {
+        strategy: Box::new(strategy.clone()),
+        at: at(0),
+    };
+    let once = fold(std::slice::from_ref(&added));
+    let twice = fold(&[added.clone(), added.clone()]);
+    assert_eq!(once.strategies[0].tally.helpful(), 15);
+    assert_eq!(twice.strategies[0].tally, once.strategies[0].tally);
+    // Under another id it is the same tools from somebody else: both counts count.
+    strategy.id = StrategyId::new("theirs").ok();
+    let theirs = Evidence::Added {
+        strategy: Box::new(strategy),
+        at: at(1),
+    };
+    for entries in [[added.clone(), theirs.clone()], [theirs, added]] {
+        let both = fold(&entries);
+        assert_eq!(both.strategies.len(), 1);
+        assert_eq!(both.strategies[0].tally.helpful(), 30);
+    }
+}
+
+#[test]
+fn what_people_change_in_the_file_is_taken_and_counts_are_not_theirs() {
+    let entries = vec![
+        entry(succeeded("r1", "One", &["a"])),
+        entry(succeeded("r2", "Two", &["b"])),
+    ];
+    let written = fold(&entries);
+    let mut lines: Vec<ToolCallingStrategy> = written
+        .strategies
+        .iter()
+        .map(|kept| kept.strategy.clone())
+        .collect();
+    lines[0].content = text("Always begin with `a`.");
+    lines[0].helpful_count = 99;
+    lines[1] = ToolCallingStrategy::new(StrategySection::Observations, text("Be kind"));
+    let file: String = lines
+        .iter()
+        .map(|line| format!("{}\n", serde_json::to_string(line).unwrap()))
+        .collect();
+    let edits = hand_edits(&written, &read_strategies(&file), at(5));
+    assert_eq!(edits.len(), 3);
+    let playbook = fold(&[entries, edits].concat());
+    let kept = with_tools(&playbook, &["a"]);
+    assert_eq!(kept.strategy.content, text("Always begin with `a`."));
+    assert_eq!(kept.strategy.helpful_count, 1);
+    assert_eq!(playbook.strategies.len(), 2);
+    assert_eq!(playbook.strategies[1].strategy.content, text("Be kind"));
+    // A file that was not touched says nothing.
+    let same = read_strategies(&written.to_lines());
+    assert!(hand_edits(&written, &same, at(6)).is_empty());
+}
+
+#[test]
+fn what_was_removed_comes_back_when_it_is_learned_again() {
+    let mut entries = vec![entry(succeeded("r1", "One", &["a"]))];
+    let id = fold(&entries).strategies[0].id().clone();
+    entries.push(Evidence::Removed {
+        strategy: id,
+        at: at(1),
+    });
+    assert!(fold(&entries).strategies.is_empty());
+    entries.push(entry(succeeded("r2", "One", &["a"])));
+    assert_eq!(fold(&entries).strategies[0].tally.helpful(), 1);
+}
+
+#[test]
+fn words_of_a_model_may_not_add_facts() {
+    let strategy = ToolCallingStrategy::new(
+        StrategySection::Strategies,
+        text("For tasks like \"Refund order 7\": `find`, then `refund`."),
+    )
+    .with_sequence(tools(&["find", "refund"]))
+    .unwrap();
+    let known = ["find", "refund", "cancel"];
+    let accept = |words: &str| accept_wording(&strategy, words, known);
+    assert!(accept("To refund something, use `find` and then `refund`.").is_err());
+    assert!(accept("To pay somebody back, use `find` and then `refund`.").is_ok());
+    assert_eq!(
+        accept("First `refund`, then `find`."),
+        Err(WordingError::Tools)
+    );
+    assert_eq!(
+        accept("`find`, `refund`, `cancel`."),
+        Err(WordingError::Tools)
+    );
+    assert_eq!(
+        accept("`find`, then `refund`, within 30 days."),
+        Err(WordingError::Invented("30".to_owned()))
+    );
+    assert_eq!(
+        accept("`find`, then `refund`, as \"the boss\" said."),
+        Err(WordingError::Invented("the boss".to_owned()))
+    );
+    assert_eq!(accept("`find`\n`refund`"), Err(WordingError::TooLong));
+}
+
+#[test]
+fn a_log_that_was_cut_off_is_read_up_to_the_cut() {
+    let whole: String = (0..3)
+        .map(|run| {
+            let entry = entry(succeeded(&format!("r{run}"), "One", &["a"]));
+            format!("{}\n", serde_json::to_string(&entry).unwrap())
+        })
+        .collect();
+    for cut in 0..=whole.len() {
+        let Some(text) = whole.get(..cut) else {
+            continue;
+        };
+        let read = read_log(text);
+        assert_eq!(read.entries.len(), text.matches('\n').count());
+        assert!(read.errors.is_empty());
+    }
+    let read = read_log(&whole.replacen("{", "", 1));
+    assert_eq!(read.errors[0].line, 1);
+    assert_eq!(read.entries.len(), 2);
+}
+
+fn any_sequence() -> impl Strategy<Value = Vec<ToolName>> {
+    vec(select(vec!["a", "b", "c", "d"]), 0..5).prop_map(|names| tools(&names))
+}
+
+fn any_run() -> impl Strategy<Value = RunEvidence> {
+    let verdict = select(vec![Verdict::Succeeded, Verdict::Failed, Verdict::Unclear]);
+    let vote = select(vec![Vote::Helpful, Vote::Harmful, Vote::Neutral]);
+    let voted = (any_sequence(), vote).prop_map(|(sequence, vote)| Voted {
+        strategy: words::strategy_id(StrategySection::Strategies, &sequence, ""),
+        followed: vote == Vote::Helpful,
+        vote,
+    });
+    let pitfall = vec(select(vec!["a", "b"]), 1..3).prop_map(|names| Pitfall {
+        sequence: tools(&names),
+        category: Some(ErrorCategory::NotFound),
+    });
+    (
+        0..30_u32,
+        verdict,
+        any_sequence(),
+        vec(voted, 0..3),
+        vec(pitfall, 0..2),
+        1..9_u32,
+    )
+        .prop_map(|(run, verdict, sequence, recalled, pitfalls, iterations)| {
+            let task = format!("task {run}");
+            RunEvidence {
+                verdict,
+                recalled,
+                pitfalls,
+                iterations,
+                sequence,
+                ..succeeded(&format!("r{run}"), &task, &[])
+            }
+        })
+}
+
+/// What each strategy counts, whatever its place.
+fn counts(playbook: &Playbook) -> Vec<(StrategyId, u64, u64, Option<f64>)> {
+    let mut counts: Vec<_> = playbook
+        .strategies
+        .iter()
+        .map(|kept| {
+            let strategy = &kept.strategy;
+            (
+                kept.id().clone(),
+                strategy.helpful_count,
+                strategy.harmful_count,
+                strategy.avg_iterations(),
+            )
+        })
+        .collect();
+    counts.sort_by(|one, two| one.0.cmp(&two.0));
+    counts
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn counts_are_the_fold_of_the_evidence_in_any_order(
+        mut runs in vec(any_run(), 1..12),
+        order in any::<u64>(),
+    ) {
+        // A run is written once, or more than once and always the same.
+        let mut seen = std::collections::HashMap::new();
+        for run in &mut runs {
+            let first = seen.entry(run.run.clone()).or_insert_with(|| run.clone());
+            *run = first.clone();
+        }
+        // All strategies that are voted on are there from the start.
+        let first: Vec<Evidence> = (0..runs.len())
+            .map(|run| entry(succeeded(&format!("first{run}"), "First", &["a"])))
+            .collect();
+        let entries: Vec<Evidence> = runs.into_iter().map(entry).collect();
+        let mut shuffled = entries.clone();
+        crate::ab::Random::new(order).shuffle(&mut shuffled);
+        let known: std::collections::HashSet<StrategyId> =
+            fold(&first).strategies.iter().map(|kept| kept.id().clone()).collect();
+        let only_known = |entries: &[Evidence]| -> Vec<Evidence> {
+            let mut entries = entries.to_vec();
+            for entry in &mut entries {
+                if let Evidence::Run(run) = entry {
+                    run.recalled.retain(|voted| known.contains(&voted.strategy));
+                }
+            }
+            [first.clone(), entries].concat()
+        };
+        let one = fold(&only_known(&entries));
+        let two = fold(&only_known(&shuffled));
+        prop_assert_eq!(counts(&one), counts(&two));
+    }
+
+    #[test]
+    fn writing_a_playbook_and_reading_it_changes_nothing(runs in vec(any_run(), 0..10)) {
+        let entries: Vec<Evidence> = runs.into_iter().map(entry).collect();
+        let playbook = fold(&entries);
+        let file = playbook.to_lines();
+        let read = read_strategies(&file);
+        prop_assert!(read.errors.is_empty());
+        prop_assert!(hand_edits(&playbook, &read, at(1)).is_empty());
+        let log: String = entries
+            .iter()
+            .map(|entry| format!("{}\n", serde_json::to_string(entry).unwrap()))
+            .collect();
+        prop_assert_eq!(fold(&read_log(&log).entries).to_lines(), file);
+    }
+
+    #[test]
+    fn merging_never_mixes_polarity(runs in vec(any_run(), 0..12)) {
+        let entries: Vec<Evidence> = runs.into_iter().map(entry).collect();
+        let mut seen = std::collections::HashSet::new();
+        for kept in fold(&entries).strategies {
+            let key = (kept.strategy.section, kept.strategy.tool_sequence().to_vec());
+            prop_assert!(seen.insert(key), "one strategy stands twice");
+            let is_pitfall = kept.strategy.section == StrategySection::Pitfalls;
+            prop_assert!(!is_pitfall || kept.strategy.helpful_count == 0);
+        }
+    }
+
+    #[test]
+    fn the_lower_bound_rises_with_success_and_falls_with_failure(good in 0..500_u64, bad in 0..500_u64) {
+        let bound = lower_bound(good, bad);
+        prop_assert!((0.0..=1.0).contains(&bound));
+        prop_assert!(lower_bound(good, bad + 1) <= bound + 1e-12);
+        prop_assert!(good + bad == 0 || lower_bound(good + 1, bad) >= bound - 1e-12);
+    }
+}
+
+#[test]
+fn twenty_of_twenty_two_go_before_one_of_one() {
+    assert!(lower_bound(20, 2) > lower_bound(1, 0));
+}

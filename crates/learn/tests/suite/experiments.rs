@@ -1,0 +1,381 @@
+//! What experiments show, on simulated ones whose truth is known.
+
+use proptest::prelude::*;
+use windlass_learn::ab::{
+    Arm, Compare, Evidence, Measure, Outcomes, Pair, Question, Random, Standing, Stopping, Verdict,
+    guard, judge, judge_groups, paired_interval,
+};
+
+const ALPHA: f64 = 0.05;
+
+fn question(measure: Measure, stopping: Stopping) -> Question {
+    Question {
+        measure,
+        alpha: ALPHA,
+        stopping,
+        seed: 1,
+    }
+}
+
+fn normal(random: &mut Random) -> f64 {
+    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.unit()).cos()
+}
+
+fn yes(random: &mut Random, probability: f64) -> f64 {
+    f64::from(u8::from(random.unit() < probability))
+}
+
+/// Turns of a run: two, and more with a chance of two in five each, which is skewed.
+fn turns(random: &mut Random) -> f64 {
+    let mut turns = 2.0;
+    while random.unit() < 0.4 {
+        turns += 1.0;
+    }
+    turns
+}
+
+fn seconds(random: &mut Random) -> f64 {
+    (0.8 * normal(random)).exp()
+}
+
+/// In how many of 2,000 experiments enough evidence is ever seen, looking after every one of 200 pairs.
+fn stopped(
+    outcomes: Outcomes,
+    seed: u64,
+    mut draw: impl FnMut(&mut Random) -> (f64, f64),
+) -> usize {
+    let mut random = Random::new(seed);
+    let mut one = || {
+        let mut evidence = Evidence::new(outcomes);
+        (0..200).any(|_| {
+            let (a, b) = draw(&mut random);
+            evidence.add(a, b);
+            evidence.is_enough(ALPHA)
+        })
+    };
+    (0..2_000).filter(|_| one()).count()
+}
+
+#[test]
+fn equal_arms_get_a_winner_in_at_most_one_of_twenty_experiments_looked_at_after_every_pair() {
+    let at_half = stopped(Outcomes::Binary, 1, |r| (yes(r, 0.5), yes(r, 0.5)));
+    let at_nine_tenths = stopped(Outcomes::Binary, 2, |r| (yes(r, 0.9), yes(r, 0.9)));
+    let iterations = stopped(Outcomes::Amounts, 3, |r| (turns(r), turns(r)));
+    let latency = stopped(Outcomes::Amounts, 4, |r| (seconds(r), seconds(r)));
+    let found = [at_half, at_nine_tenths, iterations, latency];
+    println!("winners of 2000 without a difference: {found:?}");
+    assert!(found.iter().all(|winners| *winners <= 100), "{found:?}");
+}
+
+#[test]
+fn tasks_of_very_different_difficulty_do_not_make_a_winner() {
+    let mut number = 0_u64;
+    let found = stopped(Outcomes::Binary, 5, |r| {
+        number += 1;
+        let hard = if number.is_multiple_of(2) { 0.1 } else { 0.95 };
+        (yes(r, hard), yes(r, hard))
+    });
+    assert!(found <= 100, "{found}");
+}
+
+#[test]
+fn a_real_difference_is_found_within_some_hundreds_of_pairs() {
+    let mut random = Random::new(6);
+    let mut one = |outcomes, draw: &dyn Fn(&mut Random) -> (f64, f64)| {
+        let mut evidence = Evidence::new(outcomes);
+        (1..=300).find(|_| {
+            let (a, b) = draw(&mut random);
+            evidence.add(a, b);
+            evidence.is_enough(ALPHA)
+        })
+    };
+    let mut share = |outcomes, draw: &dyn Fn(&mut Random) -> (f64, f64)| {
+        let mut lengths: Vec<usize> = (0..500).filter_map(|_| one(outcomes, draw)).collect();
+        lengths.sort_unstable();
+        let middle = lengths.get(250).copied();
+        println!(
+            "found in {} of 500, half of them by pair {middle:?}",
+            lengths.len()
+        );
+        lengths.len()
+    };
+    let success = share(Outcomes::Binary, &|r| (yes(r, 0.6), yes(r, 0.8)));
+    let latency = share(Outcomes::Amounts, &|r| (seconds(r), 0.7 * seconds(r)));
+    assert!(success >= 400, "{success}");
+    assert!(latency >= 400, "{latency}");
+}
+
+/// In how many of 400 simulated experiments of 40 pairs the interval holds the truth.
+fn covered(how: Compare, truth: f64, draw: &dyn Fn(&mut Random) -> (f64, f64)) -> usize {
+    let mut random = Random::new(7);
+    let holds = |seed| {
+        let pairs: Vec<Pair> = (0..40)
+            .map(|task| {
+                let (a, b) = draw(&mut random);
+                Pair { task, a, b }
+            })
+            .collect();
+        let (interval, _) = paired_interval(&pairs, how, 0.95, seed).unwrap();
+        interval.holds(truth)
+    };
+    (0..400).map(holds).filter(|holds| *holds).count()
+}
+
+#[test]
+fn intervals_hold_the_truth_about_as_often_as_they_say() {
+    let success = covered(Compare::Difference, 0.2, &|r| (yes(r, 0.6), yes(r, 0.8)));
+    let iterations = covered(Compare::Ratio, 0.0, &|r| (turns(r), turns(r)));
+    let latency = covered(Compare::Ratio, -0.3, &|r| {
+        // A task that takes long takes long with both.
+        let task = (0.3 * normal(r)).exp();
+        (
+            task * (0.3 * normal(r)).exp(),
+            0.7 * task * (0.3 * normal(r)).exp(),
+        )
+    });
+    let found = [success, iterations, latency].map(|count| count as f64 / 400.0);
+    println!("coverage: {found:?}");
+    assert!(found.iter().all(|share| *share >= 0.92), "{found:?}");
+}
+
+/// How many of 300 planned experiments with that many pairs name a winner.
+fn winners(measure: Measure, count: usize, draw: &dyn Fn(&mut Random) -> (f64, f64)) -> usize {
+    let mut random = Random::new(8);
+    let mut one = |seed| {
+        let pairs: Vec<Pair> = (0..count)
+            .map(|task| {
+                let (a, b) = draw(&mut random);
+                Pair { task, a, b }
+            })
+            .collect();
+        let question = Question {
+            seed,
+            ..question(measure, Stopping::Planned)
+        };
+        let runs = [count as u64; 2];
+        matches!(
+            judge(&pairs, runs, &question).verdict,
+            Verdict::Better { .. }
+        )
+    };
+    (0..300).filter(|seed| one(*seed)).count()
+}
+
+#[test]
+fn planned_experiments_keep_their_error_rate_with_few_pairs() {
+    let success = winners(Measure::SUCCESS, 12, &|r| (yes(r, 0.5), yes(r, 0.5)));
+    let latency = winners(Measure::EXPENSE, 12, &|r| (seconds(r), seconds(r)));
+    // 5 % of 300 are 15; one in two thousand series of fair draws has more than 28.
+    assert!(success <= 28 && latency <= 28, "{success} {latency}");
+}
+
+fn alike(count: usize, a: f64, b: f64) -> Vec<Pair> {
+    (0..count).map(|task| Pair { task, a, b }).collect()
+}
+
+#[test]
+fn too_few_pairs_are_said_to_be_too_few() {
+    let question = question(Measure::SUCCESS, Stopping::Planned);
+    let verdict = judge(&alike(4, 0.0, 1.0), [4, 4], &question).verdict;
+    assert_eq!(verdict, Verdict::NotEnoughData { more_pairs: 2 });
+    let verdict = judge(&[], [0, 0], &question).verdict;
+    assert_eq!(verdict, Verdict::NotEnoughData { more_pairs: 6 });
+    let verdict = judge(&alike(6, 0.0, 1.0), [6, 6], &question).verdict;
+    assert_eq!(verdict, Verdict::Better { arm: Arm::B });
+}
+
+#[test]
+fn less_is_better_where_it_is_an_expense() {
+    let question = question(Measure::EXPENSE, Stopping::Planned);
+    let found = judge(&alike(20, 4.0, 3.0), [20, 20], &question);
+    assert_eq!(found.verdict, Verdict::Better { arm: Arm::B });
+    assert!((found.effect.unwrap() + 0.25).abs() < 1e-12);
+}
+
+#[test]
+fn runs_that_are_missing_on_one_side_make_an_experiment_invalid() {
+    let question = question(Measure::SUCCESS, Stopping::Planned);
+    let found = judge(&alike(20, 0.0, 1.0), [60, 20], &question);
+    assert!(
+        matches!(found.verdict, Verdict::Invalid { .. }),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn what_nobody_saw_differ_may_still_differ_a_little() {
+    let question = question(Measure::SUCCESS, Stopping::Planned);
+    let found = judge(&alike(30, 1.0, 1.0), [30, 30], &question);
+    let interval = found.interval.unwrap();
+    assert!((interval.high - 0.0999).abs() < 1e-3, "{interval:?}");
+    assert!(
+        matches!(
+            found.verdict,
+            Verdict::NoDifferenceShown {
+                more_pairs: None,
+                ..
+            }
+        ),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_guard_rail_is_only_called_not_worse_when_that_is_shown() {
+    assert_eq!(
+        guard(&alike(10, 0.0, 0.0), ALPHA, 1).standing,
+        Standing::Open
+    );
+    assert_eq!(
+        guard(&alike(40, 0.0, 0.0), ALPHA, 1).standing,
+        Standing::NotWorse
+    );
+    assert_eq!(
+        guard(&alike(40, 0.0, 1.0), ALPHA, 1).standing,
+        Standing::Worse
+    );
+    let mut some = alike(40, 0.0, 0.0);
+    some.iter_mut().take(3).for_each(|pair| pair.b = 1.0);
+    assert_eq!(guard(&some, ALPHA, 1).standing, Standing::Open);
+}
+
+#[test]
+fn the_recommended_number_of_pairs_mostly_suffices() {
+    let mut random = Random::new(9);
+    let mut draw = |count: usize| -> Vec<Pair> {
+        (0..count)
+            .map(|task| {
+                let (a, b) = (yes(&mut random, 0.6), yes(&mut random, 0.8));
+                Pair { task, a, b }
+            })
+            .collect()
+    };
+    let question = question(Measure::SUCCESS, Stopping::Planned);
+    // Of a large sample, whose recommendation is near what is true: about 85 pairs for a power of 0.8.
+    let large = draw(20_000);
+    let differences: Vec<f64> = large.iter().map(|pair| pair.b - pair.a).collect();
+    let mean = differences.iter().sum::<f64>() / differences.len() as f64;
+    let squares = differences.iter().map(|d| d * d).sum::<f64>() / differences.len() as f64;
+    let expected = 7.849 * (squares - mean * mean) / (mean * mean);
+    // A verdict that is not there, of 30 pairs with the same proportions.
+    let mut few = alike(30, 1.0, 1.0);
+    few.iter_mut().take(9).for_each(|pair| pair.a = 0.0);
+    few.iter_mut().skip(9).take(3).for_each(|pair| pair.b = 0.0);
+    let verdict = judge(&few, [30, 30], &question).verdict;
+    let Verdict::NoDifferenceShown {
+        more_pairs: Some(more),
+        ..
+    } = verdict
+    else {
+        panic!("{verdict:?}");
+    };
+    let recommended = (more + 30) as f64;
+    assert!(
+        (0.6..1.6).contains(&(recommended / expected)),
+        "{recommended} {expected}"
+    );
+    let found = (0..200)
+        .filter(|_| {
+            let pairs = draw(recommended as usize);
+            let runs = [recommended as u64; 2];
+            matches!(
+                judge(&pairs, runs, &question).verdict,
+                Verdict::Better { arm: Arm::B }
+            )
+        })
+        .count();
+    assert!(found >= 130, "{found}");
+}
+
+#[test]
+fn groups_are_judged_by_principals_in_the_order_they_came() {
+    let question = question(Measure::SHARE, Stopping::Optional);
+    let (a, b) = (vec![0.5; 40], vec![0.9; 40]);
+    let found = judge_groups(&a, &b, (&[40, 40], &[1.0, 1.0]), &question);
+    assert_eq!(found.verdict, Verdict::Better { arm: Arm::B });
+    let found = judge_groups(&a[..1], &[], (&[1, 0], &[1.0, 1.0]), &question);
+    assert!(
+        matches!(found.verdict, Verdict::NotEnoughData { .. }),
+        "{found:?}"
+    );
+    let found = judge_groups(&a, &b, (&[40, 40], &[9.0, 1.0]), &question);
+    assert!(
+        matches!(found.verdict, Verdict::Invalid { .. }),
+        "{found:?}"
+    );
+}
+
+fn any_pairs() -> impl Strategy<Value = Vec<Pair>> {
+    proptest::collection::vec((0_usize..12, 0_u8..6, 0_u8..6), 0..40).prop_map(|drawn| {
+        let pair = |(task, a, b): (usize, u8, u8)| Pair {
+            task,
+            a: f64::from(a),
+            b: f64::from(b),
+        };
+        drawn.into_iter().map(pair).collect()
+    })
+}
+
+fn swapped(pairs: &[Pair]) -> Vec<Pair> {
+    let swap = |pair: &Pair| Pair {
+        task: pair.task,
+        a: pair.b,
+        b: pair.a,
+    };
+    pairs.iter().map(swap).collect()
+}
+
+fn any_question() -> impl Strategy<Value = Question> {
+    let measure = prop_oneof![Just(Measure::EXPENSE), Just(Measure::SHARE)];
+    let stopping = prop_oneof![Just(Stopping::Planned), Just(Stopping::Optional)];
+    (measure, stopping).prop_map(|(measure, stopping)| question(measure, stopping))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn swapping_the_arms_swaps_the_test(pairs in any_pairs(), question in any_question()) {
+        let runs = [pairs.len() as u64; 2];
+        let one = judge(&pairs, runs, &question);
+        let other = judge(&swapped(&pairs), runs, &question);
+        prop_assert!((one.p_value - other.p_value).abs() < 1e-9);
+        prop_assert!((one.evidence - other.evidence).abs() < 1e-9 * one.evidence);
+        if let (Verdict::Better { arm: one }, Verdict::Better { arm: other }) =
+            (one.verdict, other.verdict)
+        {
+            prop_assert_ne!(one, other);
+        }
+    }
+
+    #[test]
+    fn units_do_not_matter_to_ratios(pairs in any_pairs(), unit in 0.01_f64..100.0) {
+        let question = question(Measure::EXPENSE, Stopping::Planned);
+        let scaled: Vec<Pair> = pairs
+            .iter()
+            .map(|pair| Pair { task: pair.task, a: pair.a * unit, b: pair.b * unit })
+            .collect();
+        let runs = [pairs.len() as u64; 2];
+        let (one, other) = (judge(&pairs, runs, &question), judge(&scaled, runs, &question));
+        prop_assert!((one.p_value - other.p_value).abs() < 1e-3);
+        prop_assert_eq!(one.effect.is_some(), other.effect.is_some());
+        if let (Some(one), Some(other)) = (one.effect, other.effect) {
+            prop_assert!((one - other).abs() < 1e-9 * (1.0 + one.abs()));
+        }
+    }
+
+    #[test]
+    fn a_verdict_is_never_against_its_own_interval(pairs in any_pairs(), question in any_question()) {
+        let found = judge(&pairs, [pairs.len() as u64; 2], &question);
+        if let Some(interval) = found.interval {
+            prop_assert!(interval.low <= interval.high);
+            let effect = found.effect.unwrap();
+            prop_assert!(interval.holds(effect));
+        }
+        if let (Verdict::Better { arm }, Some(effect)) = (found.verdict, found.effect) {
+            let b_is_better = (effect > 0.0) == question.measure.more_is_better;
+            prop_assert_eq!(arm == Arm::B, b_is_better);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What became of calls of tools with several implementations, for those who compare them.
+
+use rusqlite::{Row, named_params};
+use windlass_core::run::Variant;
+use windlass_spec::{CallState, Timestamp, ToolName};
+
+use crate::error::Error;
+use crate::execution::{ExecutionFilter, state, tool};
+use crate::store::Store;
+
+/// An execution of one of several implementations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VariantExecution {
+    /// The tool.
+    pub tool: ToolName,
+    /// Which implementation.
+    pub variant: Variant,
+    /// On whose behalf.
+    pub principal: String,
+    /// How it ended.
+    pub state: CallState,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+}
+
+/// What was stopped of the calls of a tool for a principal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopped {
+    /// The tool.
+    pub tool: ToolName,
+    /// On whose behalf.
+    pub principal: String,
+    /// How many calls the gate denied.
+    pub denials: u64,
+    /// How many people undid.
+    pub undos: u64,
+}
+
+impl Store {
+    /// The executions of tools with several implementations, in the order they began.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn variant_executions(
+        &self,
+        filter: &ExecutionFilter,
+    ) -> Result<Vec<VariantExecution>, Error> {
+        self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(
+                "SELECT tool, experiment, variant, share_millionths, principal, state, started_at,
+                     ended_at
+                 FROM executions
+                 WHERE variant IS NOT NULL
+                     AND (:tenant IS NULL OR tenant = :tenant) AND (:tool IS NULL OR tool = :tool)
+                     AND (:since IS NULL OR ended_at >= :since)
+                 ORDER BY started_at, call",
+            )?;
+            let mut rows = select.query(named_params! {
+                ":tenant": filter.tenant,
+                ":tool": filter.tool.as_ref().map(ToolName::as_str),
+                ":since": filter.since.map(Timestamp::as_microseconds),
+            })?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                found.push(execution(row)?);
+            }
+            Ok(found)
+        })
+    }
+
+    /// How many calls were denied or undone, by tool and principal. Such calls never ran, so no
+    /// implementation stands beside them.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn stopped_calls(&self, filter: &ExecutionFilter) -> Result<Vec<Stopped>, Error> {
+        self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(
+                "SELECT tool_name AS tool, principal, sum(verdict = 'deny') AS denials,
+                     sum(coalesce(hold = 'undone', 0)) AS undos
+                 FROM tool_call_log
+                 WHERE tool_name IS NOT NULL
+                     AND (:tenant IS NULL OR tenant = :tenant)
+                     AND (:tool IS NULL OR tool_name = :tool)
+                     AND (:since IS NULL OR requested_at >= :since)
+                 GROUP BY tool_name, principal
+                 HAVING denials > 0 OR undos > 0",
+            )?;
+            let mut rows = select.query(named_params! {
+                ":tenant": filter.tenant,
+                ":tool": filter.tool.as_ref().map(ToolName::as_str),
+                ":since": filter.since.map(Timestamp::as_microseconds),
+            })?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                let count = |column| -> Result<u64, Error> {
+                    let count: i64 = row.get(column)?;
+                    Ok(count.unsigned_abs())
+                };
+                found.push(Stopped {
+                    tool: tool(row)?,
+                    principal: row.get("principal")?,
+                    denials: count("denials")?,
+                    undos: count("undos")?,
+                });
+            }
+            Ok(found)
+        })
+    }
+}
+
+fn execution(row: &Row<'_>) -> Result<VariantExecution, Error> {
+    let moment = |column| row.get(column).map(Timestamp::from_microseconds);
+    Ok(VariantExecution {
+        tool: tool(row)?,
+        variant: Variant {
+            experiment: row.get("experiment")?,
+            name: row.get("variant")?,
+            share_millionths: row.get("share_millionths")?,
+        },
+        principal: row.get("principal")?,
+        state: state(row)?,
+        started_at: moment("started_at")?,
+        ended_at: moment("ended_at")?,
+    })
+}

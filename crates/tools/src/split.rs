@@ -1,0 +1,229 @@
+//! Several implementations of one tool at once: each principal gets one of them and keeps it. Which one
+//! follows from who they are and from the names of the experiment and the tool, so every process comes to
+//! the same answer and nothing has to be remembered.
+
+use std::sync::Arc;
+
+use windlass_core::run::Variant as Assigned;
+use windlass_spec::{NonEmptyText, ToolName};
+
+use crate::http::HttpMethod;
+use crate::tool::{CallContext, Handler, Tool};
+
+/// One of several implementations.
+#[derive(Debug, Clone)]
+pub struct Variant {
+    /// Its name, as it is recorded.
+    pub name: NonEmptyText,
+    /// How many principals get it, compared with the others.
+    pub weight: f64,
+    /// What runs.
+    pub tool: Tool,
+}
+
+/// Why implementations cannot stand behind one tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SplitError {
+    /// One is no choice.
+    #[error("a split has at least two variants")]
+    TooFew,
+    /// Two have one name.
+    #[error("there are two variants `{0}`")]
+    SameName(String),
+    /// A weight is no weight.
+    #[error("the weight of `{0}` is not a number from 0 on")]
+    Weight(String),
+    /// Nobody would get any of them.
+    #[error("no variant has a weight above 0")]
+    NoWeight,
+}
+
+/// Implementations of one tool, and how principals are split between them.
+#[derive(Debug, Clone)]
+pub struct Split {
+    experiment: NonEmptyText,
+    variants: Vec<Variant>,
+    total: f64,
+}
+
+impl Split {
+    /// Splits principals between these.
+    ///
+    /// # Errors
+    /// If they cannot be told apart, or none can be chosen.
+    pub fn new(experiment: NonEmptyText, variants: Vec<Variant>) -> Result<Self, SplitError> {
+        if variants.len() < 2 {
+            return Err(SplitError::TooFew);
+        }
+        for (index, variant) in variants.iter().enumerate() {
+            let mut earlier = variants.iter().take(index);
+            if earlier.any(|other| other.name == variant.name) {
+                return Err(SplitError::SameName(variant.name.to_string()));
+            }
+            if !variant.weight.is_finite() || variant.weight < 0.0 {
+                return Err(SplitError::Weight(variant.name.to_string()));
+            }
+        }
+        let total: f64 = variants.iter().map(|variant| variant.weight).sum();
+        if total <= 0.0 {
+            return Err(SplitError::NoWeight);
+        }
+        Ok(Self {
+            experiment,
+            variants,
+            total,
+        })
+    }
+
+    /// The name of the experiment.
+    #[must_use]
+    pub fn experiment(&self) -> &str {
+        self.experiment.as_str()
+    }
+
+    /// The implementations.
+    #[must_use]
+    pub fn variants(&self) -> &[Variant] {
+        &self.variants
+    }
+
+    /// The one that a principal gets for a tool.
+    #[must_use]
+    pub fn variant_of(&self, tool: &ToolName, tenant: &str, principal: &str) -> &Variant {
+        let place = place(&[self.experiment.as_str(), tool.as_str(), tenant, principal]);
+        let mut left = place * self.total;
+        let mut chosen = &self.variants[0];
+        for variant in self.variants.iter().filter(|variant| variant.weight > 0.0) {
+            chosen = variant;
+            left -= variant.weight;
+            if left < 0.0 {
+                break;
+            }
+        }
+        chosen
+    }
+
+    fn named(&self, name: &str) -> Option<&Variant> {
+        self.variants
+            .iter()
+            .find(|variant| variant.name.as_str() == name)
+    }
+
+    fn assigned(&self, variant: &Variant) -> Assigned {
+        Assigned {
+            experiment: self.experiment.to_string(),
+            name: variant.name.to_string(),
+            // At most a million, so nothing is lost.
+            share_millionths: (variant.weight / self.total * 1e6).round() as u32,
+        }
+    }
+}
+
+impl Tool {
+    /// A tool that does what one of several implementations does, for each principal the same. What it
+    /// declares of itself is this tool's own; of how much care it needs, the most that any asks for.
+    #[must_use]
+    pub fn split(mut self, split: Split) -> Self {
+        let split = Arc::new(split);
+        let tools = || split.variants.iter().map(|variant| &variant.tool);
+        self.winds_down = tools().any(|tool| tool.winds_down);
+        self.http_method = riskiest(tools().map(|tool| tool.http_method));
+        for own in tools().filter_map(|tool| tool.attributes.as_ref()) {
+            self.attributes = Some(match &self.attributes {
+                Some(attributes) => Arc::new(attributes.with_own(own)),
+                None => Arc::clone(own),
+            });
+        }
+        let told: Vec<String> = split
+            .variants
+            .iter()
+            .map(|variant| {
+                let runs = variant.tool.implementation().unwrap_or("a function");
+                format!("{} (weight {}): {runs}", variant.name, variant.weight)
+            })
+            .collect();
+        self.implementation = Some(format!("{} [{}]", split.experiment, told.join("; ")).into());
+        self.handler = handler(&split, self.name.clone());
+        self.split = Some(split);
+        self
+    }
+
+    /// Between which implementations principals are split, if they are.
+    #[must_use]
+    pub fn splits(&self) -> Option<&Split> {
+        self.split.as_deref()
+    }
+
+    /// The implementation that a principal gets, if there are several. One that a call began with is kept
+    /// as long as there is one of that name.
+    #[must_use]
+    pub fn assigned(
+        &self,
+        tenant: &str,
+        principal: &str,
+        began_with: Option<&Assigned>,
+    ) -> Option<Assigned> {
+        let split = self.split.as_ref()?;
+        let kept = began_with
+            .filter(|began| began.experiment == split.experiment.as_str())
+            .filter(|began| split.named(&began.name).is_some());
+        Some(
+            kept.cloned()
+                .unwrap_or_else(|| split.assigned(split.variant_of(&self.name, tenant, principal))),
+        )
+    }
+}
+
+/// Runs the implementation that was assigned to the call, or the one of whoever makes it.
+fn handler(split: &Arc<Split>, tool: ToolName) -> Handler {
+    let split = Arc::clone(split);
+    Arc::new(move |arguments, context: CallContext| {
+        let named = context
+            .variant
+            .as_deref()
+            .and_then(|name| split.named(name));
+        let (tenant, principal) = match &context.caller {
+            Some(caller) => (caller.tenant.as_str(), caller.principal.as_str()),
+            None => ("", ""),
+        };
+        let variant = named.unwrap_or_else(|| split.variant_of(&tool, tenant, principal));
+        (variant.tool.handler)(arguments, context)
+    })
+}
+
+/// The method by which the tool is to be judged. Where not all are requests nothing is said, unless one of
+/// them takes more care than a request that only asks.
+fn riskiest(methods: impl Iterator<Item = Option<HttpMethod>>) -> Option<HttpMethod> {
+    let methods: Vec<Option<HttpMethod>> = methods.collect();
+    let order = [
+        HttpMethod::Delete,
+        HttpMethod::Patch,
+        HttpMethod::Put,
+        HttpMethod::Post,
+    ];
+    let risky = order
+        .into_iter()
+        .find(|method| methods.contains(&Some(*method)));
+    let all_ask = methods
+        .iter()
+        .all(|method| *method == Some(HttpMethod::Get));
+    risky.or(all_ask.then_some(HttpMethod::Get))
+}
+
+/// Where these words fall between 0 and 1: FNV-1a over them, each ended by a zero byte, mixed until close
+/// words are far apart. It must never change, or everybody is assigned anew.
+fn place(words: &[&str]) -> f64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for word in words {
+        for byte in word.bytes().chain([0]) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^= hash >> 31;
+    (hash >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn text(content: &str) -> NonEmptyText {
+    NonEmptyText::new(content).unwrap()
+}
+
+fn says(name: &'static str) -> Tool {
+    Tool::builder("search")
+        .description("Searches")
+        .signature("(query: Text) --> IO Text")
+        .handler(move |_: Value| async move { Ok(json!(name)) })
+        .build()
+        .unwrap()
+}
+
+fn split(weights: &[(&'static str, f64)]) -> Result<Split, SplitError> {
+    let variant = |(name, weight): &(&'static str, f64)| Variant {
+        name: text(name),
+        weight: *weight,
+        tool: says(name),
+    };
+    Split::new(text("ranking"), weights.iter().map(variant).collect())
+}
+
+fn counted(split: &Split, name: &str) -> usize {
+    let tool = ToolName::new("search").unwrap();
+    (0..10_000)
+        .filter(|number| {
+            let principal = format!("user-{number}");
+            split.variant_of(&tool, "acme", &principal).name.as_str() == name
+        })
+        .count()
+}
+
+#[test]
+fn principals_are_split_as_the_weights_say() {
+    let even = split(&[("old", 1.0), ("new", 1.0)]).unwrap();
+    assert!((4_800..5_200).contains(&counted(&even, "new")));
+    let uneven = split(&[("old", 9.0), ("new", 1.0)]).unwrap();
+    assert!((900..1_100).contains(&counted(&uneven, "new")));
+    let off = split(&[("old", 1.0), ("new", 0.0), ("newer", 1.0)]).unwrap();
+    assert_eq!(counted(&off, "new"), 0);
+}
+
+#[test]
+fn who_is_assigned_what_never_changes() {
+    // Written down, because another function would silently move everybody.
+    let tool = ToolName::new("search").unwrap();
+    let split = split(&[("old", 1.0), ("new", 1.0)]).unwrap();
+    let of = |principal: &str| split.variant_of(&tool, "local", principal).name.to_string();
+    let told: Vec<String> = ["ada", "bob", "cyd", "dan", "eve", "fay"].map(of).into();
+    assert_eq!(told.join(" "), "PLACEHOLDER");
+}
+
+#[test]
+fn a_larger_share_moves_only_those_it_needs() {
+    let before = split(&[("old", 9.0), ("new", 1.0)]).unwrap();
+    let after = split(&[("old", 8.0), ("new", 2.0)]).unwrap();
+    let tool = ToolName::new("search").unwrap();
+    let mut moved_back = 0;
+    for number in 0..2_000 {
+        let principal = format!("user-{number}");
+        let of = |split: &Split| split.variant_of(&tool, "acme", &principal).name.to_string();
+        moved_back += usize::from(of(&before) == "new" && of(&after) == "old");
+    }
+    assert_eq!(moved_back, 0);
+}
+
+#[test]
+fn a_call_keeps_the_implementation_it_began_with() {
+    let tool = says("outer").split(split(&[("old", 1.0), ("new", 1.0)]).unwrap());
+    let first = tool.assigned("local", "ada", None).unwrap();
+    let other = Assigned {
+        name: if first.name == "old" { "new" } else { "old" }.to_owned(),
+        ..first.clone()
+    };
+    assert_eq!(
+        tool.assigned("local", "ada", Some(&other)),
+        Some(other.clone())
+    );
+    let gone = Assigned {
+        name: "gone".to_owned(),
+        ..other
+    };
+    assert_eq!(
+        tool.assigned("local", "ada", Some(&gone)),
+        Some(first.clone())
+    );
+    assert_eq!(first.share_millionths, 500_000);
+}
+
+#[test]
+fn what_cannot_be_told_apart_or_chosen_is_refused() {
+    assert_eq!(split(&[("old", 1.0)]).unwrap_err(), SplitError::TooFew);
+    let same = split(&[("old", 1.0), ("old", 1.0)]).unwrap_err();
+    assert_eq!(same, SplitError::SameName("old".to_owned()));
+    let none = split(&[("old", 0.0), ("new", 0.0)]).unwrap_err();
+    assert_eq!(none, SplitError::NoWeight);
+    let negative = split(&[("old", 1.0), ("new", -1.0)]).unwrap_err();
+    assert_eq!(negative, SplitError::Weight("new".to_owned()));
+}
+
+#[test]
+fn the_riskiest_request_decides() {
+    use HttpMethod::{Delete, Get, Post};
+    assert_eq!(riskiest([Some(Get), Some(Get)].into_iter()), Some(Get));
+    assert_eq!(
+        riskiest([Some(Get), Some(Delete)].into_iter()),
+        Some(Delete)
+    );
+    assert_eq!(riskiest([None, Some(Post)].into_iter()), Some(Post));
+    assert_eq!(riskiest([None, Some(Get)].into_iter()), None);
+}
