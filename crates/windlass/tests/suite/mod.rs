@@ -15,6 +15,7 @@ mod holds;
 mod kills;
 mod memory;
 mod plans;
+mod playbook;
 mod policy;
 mod program;
 mod reload;

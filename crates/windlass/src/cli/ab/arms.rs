@@ -37,6 +37,8 @@ pub(super) struct Differs {
 pub(super) fn options(command: &AbRun, arm: Arm) -> CrewOptions {
     let mut options = command.crew.clone();
     options.library.insert(0, named(command, arm).to_owned());
+    // What one arm teaches must not help the other.
+    options.frozen = !options.no_learning;
     options
 }
 

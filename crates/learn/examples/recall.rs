@@ -1,0 +1,180 @@
+//! How long it takes to recall strategies, beside comparing all of them in full, and whether the same are
+//! found. `cargo xtask bench playbook --recall` runs it.
+
+use std::time::Instant;
+
+use windlass_embed::StaticEmbedder;
+use windlass_learn::playbook::{PlaybookIndex, RecallQuery};
+use windlass_spec::{
+    NonEmptyText, StrategyLine, StrategyLines, StrategySection, ToolCallingStrategy, ToolName,
+};
+
+const QUERIES: usize = 500;
+
+const VERBS: [&str; 16] = [
+    "find",
+    "book",
+    "cancel",
+    "refund",
+    "send",
+    "list",
+    "compare",
+    "update",
+    "delete",
+    "create",
+    "schedule",
+    "translate",
+    "summarise",
+    "download",
+    "approve",
+    "count",
+];
+const THINGS: [&str; 24] = [
+    "the order",
+    "a flight",
+    "the invoice",
+    "my meeting",
+    "the report",
+    "a hotel room",
+    "the ticket",
+    "the customer",
+    "a payment",
+    "the contract",
+    "the backup",
+    "a reminder",
+    "the recipe",
+    "the database",
+    "an e-mail",
+    "the survey",
+    "the photo album",
+    "a parcel",
+    "the timetable",
+    "the warranty",
+    "the server log",
+    "a loan",
+    "the prescription",
+    "the playlist",
+];
+const WAYS: [&str; 16] = [
+    "for Ann in Berlin",
+    "before Friday",
+    "with the newest price",
+    "in French",
+    "for the whole team",
+    "without telling anybody",
+    "if it is below 100 euros",
+    "from last quarter",
+    "on the second floor",
+    "again",
+    "for three people",
+    "by telephone",
+    "at the airport",
+    "for the tax office",
+    "under the new rules",
+    "for next summer",
+];
+
+/// A task, different for each number.
+fn task(number: usize) -> String {
+    let mut left = number.wrapping_mul(2_654_435_761) % 1_000_003;
+    let mut next = |count: usize| {
+        let drawn = left % count;
+        left = left / count + number;
+        drawn
+    };
+    let (verb, thing) = (VERBS[next(VERBS.len())], THINGS[next(THINGS.len())]);
+    let (way, other) = (WAYS[next(WAYS.len())], THINGS[next(THINGS.len())]);
+    format!(
+        "{verb} {thing} {way}, then {} {other} {number}",
+        VERBS[next(VERBS.len())]
+    )
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    for count in [1_000, 10_000, 100_000] {
+        let mut lines = StrategyLines::default();
+        for number in 0..count {
+            let sequence =
+                [number % 97, number % 89, number % 83].map(|tool| format!("tool_{tool}"));
+            let sequence = sequence
+                .map(ToolName::new)
+                .into_iter()
+                .collect::<Result<Vec<_>, _>>()?;
+            let content = format!("For tasks like \"{}\": {}.", task(number), sequence[0]);
+            let mut strategy =
+                ToolCallingStrategy::new(StrategySection::Strategies, NonEmptyText::new(content)?)
+                    .with_sequence(sequence)?;
+            strategy.helpful_count = (number % 7) as u64 + 1;
+            lines.strategies.push(StrategyLine {
+                line: number + 1,
+                strategy,
+            });
+        }
+        let begun = Instant::now();
+        let index = PlaybookIndex::of_lines(&lines);
+        let built = begun.elapsed();
+        let tools: Vec<String> = (0..90).map(|tool| format!("tool_{tool}")).collect();
+        let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+        let embedder = StaticEmbedder::new();
+        let vectors: Vec<_> = lines
+            .strategies
+            .iter()
+            .map(|line| embedder.embed(line.strategy.content.as_str()))
+            .collect();
+        let (mut took, mut hits, mut wanted) = (Vec::new(), 0, 0);
+        for query in 0..QUERIES {
+            let asked = task(query * 7 + 1_000_000);
+            let query = RecallQuery {
+                tools: Some(tools.clone()),
+                ..RecallQuery::new(&asked)
+            };
+            let begun = Instant::now();
+            let found = index.recall(&query);
+            took.push(begun.elapsed().as_secs_f64() * 1e3);
+            // The nearest in meaning of all that may be recalled must have been looked at.
+            let vector = embedder.embed(&asked);
+            let fits = |line: &StrategyLine| {
+                line.strategy
+                    .tool_sequence()
+                    .iter()
+                    .all(|tool| tools.contains(&tool.as_str()))
+            };
+            let all = lines
+                .strategies
+                .iter()
+                .zip(&vectors)
+                .filter(|(line, _)| fits(line));
+            let floor = RecallQuery::FLOOR;
+            let mut scored: Vec<(f64, usize)> = all
+                .map(|(line, known)| {
+                    let meaning = ((vector.cosine(known) - floor) / (1.0 - floor)).clamp(0.0, 1.0);
+                    let bound =
+                        windlass_learn::playbook::lower_bound(line.strategy.helpful_count, 0);
+                    (f64::from(meaning) * bound, line.line)
+                })
+                .filter(|(score, _)| *score > 0.0)
+                .collect();
+            scored.sort_by(|one, two| two.0.total_cmp(&one.0));
+            let best: Vec<f64> = scored
+                .iter()
+                .take(found.len())
+                .map(|(score, _)| *score)
+                .collect();
+            wanted += best.len();
+            hits += found
+                .iter()
+                .zip(&best)
+                .filter(|(found, best)| found.score >= **best - 1e-6)
+                .count();
+        }
+        took.sort_by(f64::total_cmp);
+        println!(
+            "{count} strategies: recalled in {:.3} ms (median), {:.3} ms (99th percentile); {:.3} of what comparing all would recall; index built in {} ms",
+            took[QUERIES / 2],
+            took[QUERIES * 99 / 100],
+            f64::from(hits as u32) / f64::from(wanted.max(1) as u32),
+            built.as_millis(),
+        );
+    }
+    Ok(())
+}
