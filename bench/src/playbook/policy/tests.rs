@@ -1,0 +1,246 @@
+//! What the policy does with what it is shown.
+
+use std::sync::Arc;
+
+use windlass_core::model::ChatCall;
+use windlass_spec::{NonEmptyText, Signature, ToolName};
+
+use super::*;
+
+const TASK: &str = "Book a flight to Oslo and insure it.";
+
+fn tool(name: &str, description: &str, signature: &str) -> Arc<ToolSpecification> {
+    let signature = Signature::parse(signature).expect("a signature");
+    Arc::new(ToolSpecification::new(
+        ToolName::new(name).expect("a name"),
+        NonEmptyText::new(description).expect("a description"),
+        signature,
+    ))
+}
+
+fn tools() -> Vec<Arc<ToolSpecification>> {
+    vec![
+        tool("t__wash_car", "Washes a car", "(car: Text) --> IO Any"),
+        tool("t__bookFlight", "Books a flight", "(city: Text) --> IO Any"),
+        tool("t__insure", "Insures something", "(what: Text) --> IO Any"),
+        tool("t__status", "Tells how things are", "() --> IO Any"),
+    ]
+}
+
+/// A request after these calls, each with its arguments and what was observed.
+fn request(strategies: &[&str], calls: &[(&str, Value, &str)]) -> ModelRequest {
+    let mut system = "You help.".to_owned();
+    if !strategies.is_empty() {
+        system += &format!("\n\n{HEADING}\n- {}", strategies.join("\n- "));
+    }
+    system += "\n\nSomething else:\n- `t__wash_car`";
+    let mut messages = vec![
+        ChatMessage::System { content: system },
+        ChatMessage::User {
+            content: "Wash the car.".to_owned(),
+        },
+        ChatMessage::Assistant {
+            content: "Done.".to_owned(),
+            calls: Vec::new(),
+        },
+        ChatMessage::User {
+            content: TASK.to_owned(),
+        },
+    ];
+    for (index, (tool, arguments, observed)) in calls.iter().enumerate() {
+        let id = format!("call_{index}");
+        messages.push(ChatMessage::Assistant {
+            content: String::new(),
+            calls: vec![ChatCall {
+                id: id.clone(),
+                tool: (*tool).to_owned(),
+                arguments: arguments.clone(),
+            }],
+        });
+        messages.push(ChatMessage::Tool {
+            call_id: id,
+            tool: (*tool).to_owned(),
+            content: (*observed).to_owned(),
+        });
+    }
+    ModelRequest {
+        messages,
+        tools: tools(),
+    }
+}
+
+fn expected(calls: &[(&str, Value)]) -> Vec<ExpectedCall> {
+    let call = |(tool, arguments): &(&str, Value)| ExpectedCall {
+        tool: (*tool).to_owned(),
+        arguments: arguments.as_object().cloned().expect("an object"),
+    };
+    calls.iter().map(call).collect()
+}
+
+fn asked(policy: &Policy, request: &ModelRequest) -> (String, Value) {
+    let answer = policy.answered(request);
+    let [call] = &answer.calls[..] else {
+        panic!("{answer:?}");
+    };
+    let RequestedArguments::Json(arguments) = &call.arguments else {
+        panic!("{call:?}");
+    };
+    (call.tool.clone(), arguments.clone())
+}
+
+fn policy() -> Policy {
+    let policy = Policy::default();
+    policy.expect(expected(&[
+        ("t__bookFlight", json!({"city": "Oslo"})),
+        ("t__insure", json!({"what": "flight"})),
+    ]));
+    policy
+}
+
+#[test]
+fn the_tool_whose_text_is_most_alike_is_picked_with_the_arguments_of_the_oracle() {
+    let first = asked(&policy(), &request(&[], &[]));
+    assert_eq!(first, ("t__bookFlight".to_owned(), json!({"city": "Oslo"})));
+}
+
+#[test]
+fn a_tool_that_is_not_expected_next_gets_no_arguments() {
+    let policy = Policy::default();
+    policy.expect(expected(&[("t__insure", json!({"what": "flight"}))]));
+    let first = asked(&policy, &request(&[], &[]));
+    assert_eq!(first, ("t__bookFlight".to_owned(), json!({})));
+}
+
+#[test]
+fn what_was_called_in_vain_is_left_alone_until_an_expected_call_succeeds() {
+    let policy = Policy::default();
+    policy.expect(expected(&[
+        ("t__insure", json!({"what": "flight"})),
+        ("t__bookFlight", json!({"city": "Oslo"})),
+    ]));
+    let refused = (
+        "t__bookFlight",
+        json!({}),
+        "The arguments do not fit the tool:",
+    );
+    let next = asked(&policy, &request(&[], std::slice::from_ref(&refused)));
+    assert_eq!(next, ("t__insure".to_owned(), json!({"what": "flight"})));
+    // One that happens, but is not what was expected, changes nothing.
+    let stray = ("t__status", json!({}), "{\"fine\":true}");
+    let next = asked(&policy, &request(&[], &[refused.clone(), stray]));
+    assert_eq!(next, ("t__insure".to_owned(), json!({"what": "flight"})));
+    let insured = ("t__insure", json!({"what": "flight"}), "{\"policy\":1}");
+    let next = asked(&policy, &request(&[], &[refused, insured]));
+    assert_eq!(next, ("t__bookFlight".to_owned(), json!({"city": "Oslo"})));
+}
+
+#[test]
+fn once_all_were_called_in_vain_it_begins_anew() {
+    let policy = policy();
+    let all = ["t__wash_car", "t__bookFlight", "t__insure", "t__status"];
+    let calls = all.map(|tool| (tool, json!({}), "No."));
+    assert_eq!(asked(&policy, &request(&[], &calls)).0, "t__bookFlight");
+}
+
+#[test]
+fn it_finishes_once_all_expected_calls_were_made() {
+    let booked = ("t__bookFlight", json!({"city": "Oslo"}), "{\"booking\":1}");
+    let insured = ("t__insure", json!({"what": "flight"}), "{\"policy\":1}");
+    let one = asked(&policy(), &request(&[], std::slice::from_ref(&booked)));
+    assert_ne!(one.0, FINISH);
+    let both = asked(&policy(), &request(&[], &[booked, insured]));
+    assert_eq!(both.0, FINISH);
+}
+
+#[test]
+fn what_was_just_done_loses_a_little_and_is_not_shut_out() {
+    let policy = policy();
+    // Nothing else is alike at all, so a second booking is still the likeliest.
+    let booked = ("t__bookFlight", json!({"city": "Oslo"}), "{\"booking\":1}");
+    let next = asked(&policy, &request(&[], std::slice::from_ref(&booked)));
+    assert_eq!(next, ("t__bookFlight".to_owned(), json!({})));
+}
+
+#[test]
+fn a_call_with_other_arguments_is_not_the_expected_one() {
+    let policy = Policy::default();
+    policy.expect(expected(&[("t__status", json!({"of": "Oslo"}))]));
+    let stray = ("t__status", json!({}), "{\"fine\":true}");
+    assert_ne!(asked(&policy, &request(&[], &[stray])).0, FINISH);
+}
+
+#[test]
+fn what_had_been_made_before_counts_as_made() {
+    let policy = Policy::default();
+    policy.expect(expected(&[
+        ("t__bookFlight", json!({"city": "Oslo"})),
+        ("t__status", json!({})),
+    ]));
+    let stray = ("t__status", json!({}), "{\"fine\":true}");
+    let booked = ("t__bookFlight", json!({"city": "Oslo"}), "{\"booking\":1}");
+    let repeated = (
+        "t__status",
+        json!({}),
+        "You made exactly this call before (turn 1). Its result was: {\"fine\":true}",
+    );
+    let next = asked(&policy, &request(&[], &[stray, booked, repeated]));
+    assert_eq!(next.0, FINISH);
+}
+
+#[test]
+fn a_strategy_for_a_task_like_this_outweighs_what_tools_say_of_themselves() {
+    let line =
+        "For tasks like \"Book a flight to Rome and insure it.\": `t__status`, then `t__wash_car`.";
+    assert_eq!(asked(&policy(), &request(&[line], &[])).0, "t__status");
+    let stray = ("t__status", json!({}), "{\"fine\":true}");
+    let next = asked(&policy(), &request(&[line], &[stray]));
+    assert_eq!(next.0, "t__wash_car");
+}
+
+#[test]
+fn a_strategy_for_other_tasks_does_not_outweigh_them() {
+    let line = "For tasks like \"Paint the fence green\": `t__status`.";
+    let filler = "Nothing to see here.";
+    let lines = [filler, filler, line];
+    assert_eq!(asked(&policy(), &request(&lines, &[])).0, "t__bookFlight");
+}
+
+#[test]
+fn a_warning_speaks_against_the_tool_it_names_last() {
+    let line =
+        "Avoid, for \"Book a flight to Rome and insure it.\", after `t__insure`: `t__bookFlight`.";
+    assert_eq!(asked(&policy(), &request(&[line], &[])).0, "t__insure");
+}
+
+#[test]
+fn only_lines_below_the_heading_are_read() {
+    let shown = request(&["one", "two"], &[]);
+    let ChatMessage::System { content } = &shown.messages[0] else {
+        panic!("{shown:?}");
+    };
+    assert_eq!(strategies(content), ["one", "two"]);
+    assert!(strategies("Nothing worked before.").is_empty());
+}
+
+#[test]
+fn tools_are_named_in_back_ticks_or_bare_and_not_in_quotations() {
+    let names = ["t__a", "t__b", "t__c"];
+    let line = Line::read("Like \"use t__c\": `t__b`, then t__a. Then t__abc.", &names);
+    assert_eq!(line.tools, [1, 0]);
+    assert_eq!(line.about, "use t__c");
+    let open = Line::read("An \"open quotation, `t__c`", &names);
+    assert_eq!(open.tools, [2]);
+    assert!(!open.is_warning && Line::read("avoid `t__c`", &names).is_warning);
+}
+
+#[test]
+fn endings_do_not_matter() {
+    assert_eq!(
+        words("Moves, moved and MOVING the files’ copies"),
+        ["mov", "mov", "mov", "fil", "copy"]
+    );
+    assert_eq!(
+        identifier_words("t__fillFuelTank"),
+        ["t", "fill", "fuel", "tank"]
+    );
+}
