@@ -7,7 +7,7 @@ use crate::statistics::Estimate;
 
 const WIDTH: f64 = 860.0;
 /// Where the names end and the bars begin.
-const LEFT: f64 = 310.0;
+const LEFT: f64 = 330.0;
 const RIGHT: f64 = 90.0;
 const ROW: f64 = 26.0;
 const BAR: f64 = 14.0;

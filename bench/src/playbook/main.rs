@@ -251,11 +251,17 @@ fn replayed(options: &Options, server: &Path, tasks: &[Task]) -> anyhow::Result<
     let wrong = runtime.block_on(async {
         let mut wrong = replay::replay(world, tasks).await?;
         for seed in 0..options.seeds {
-            let mut variants = Vec::new();
+            let (mut variants, mut turns, mut changed) = (Vec::new(), 0, 0);
             for task in tasks {
-                variants.extend(variant::variant(world, task, seed).await?);
+                let Some(variant) = variant::variant(world, task, seed).await? else {
+                    continue;
+                };
+                turns += task.turns.len();
+                let both = task.turns.iter().zip(&variant.turns);
+                changed += both.filter(|(old, new)| old != new).count();
+                variants.push(variant);
             }
-            println!("variants of seed {seed}:");
+            println!("variants of seed {seed}: {changed} of {turns} turns say something else");
             wrong += replay::replay(world, &variants).await?;
         }
         anyhow::Ok(wrong)

@@ -116,7 +116,7 @@ pub fn page(findings: &Findings, chart: Option<&str>) -> String {
         } = found.without;
         let _ = write!(
             page,
-            "## {}\n\nWithout advice: {} of {tasks} tasks solved, with {iterations:.2} iterations each \
+            "## {}\n\nWithout advice: {} of {tasks} tasks (those of all seeds) solved, with {iterations:.2} iterations each \
              ({optimum:.2} at the fewest), {calls:.2} calls made and {tokens:.0} tokens shown. No arm can save \
              more than {}.\n\n\
              | arm | solved | difference | iterations | saved | of all | excess | tokens saved | worse |\n\
