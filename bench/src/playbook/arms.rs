@@ -298,7 +298,46 @@ pub fn shuffled(line: &str, tools: &[String], random: &mut Random) -> String {
 
 #[cfg(test)]
 mod tests {
+    use windlass_core::model::ChatMessage;
+    use windlass_core::run::{Event, Next, Settings};
+    use windlass_runtime::now;
+    use windlass_spec::{Agent, AgentName, NonEmptyText, RunId};
+
     use super::*;
+    use crate::policy::HEADING;
+
+    #[test]
+    fn what_an_arm_says_stands_in_the_prompt_where_the_policy_looks_for_it() {
+        let instruction = NonEmptyText::new("You help.").expect("an instruction");
+        let name = AgentName::new("worker").expect("a name");
+        let model = "scripted/policy".parse().expect("a model");
+        let started = Event::Started {
+            run: RunId::new("one").expect("an id"),
+            agent: Box::new(Agent::new(name, model, instruction)),
+            agents: Vec::new(),
+            assembly: serde_json::Map::new(),
+            parent: None,
+            holds: None,
+            task: windlass_core::run::Task {
+                description: "Help.".to_owned(),
+                strategies: vec!["one".to_owned(), "two".to_owned()],
+                ..Default::default()
+            },
+            settings: Settings::default(),
+            at: now(),
+        };
+        let run = Run::fold([&started]).expect("a run");
+        let Next::CallModel(request) = run.next() else {
+            panic!("the model is asked first");
+        };
+        let Some(ChatMessage::System { content }) = request.messages.first() else {
+            panic!("{request:?}");
+        };
+        assert!(
+            content.contains(&format!("\n{HEADING}\n- one\n- two")),
+            "{content}"
+        );
+    }
 
     #[test]
     fn a_line_quotes_the_task_in_one_quotation() {
