@@ -4,6 +4,7 @@ mod conformance;
 mod fetch;
 mod llama;
 mod memory;
+mod playbook;
 mod readme;
 mod servers;
 mod start;
@@ -31,7 +32,9 @@ cargo xtask COMMAND
            registry (changes of the configuration, tool search, intents),
            mcp (a governed call of a server's tool beside a bare one),
            memory (search of vectors beside FAISS, which is fetched once, and a memory of a
-           million entries; needs 5 GB of disk)
+           million entries; needs 5 GB of disk),
+           playbook (what is saved by telling what worked before, on simulated APIs that are
+           fetched once; takes options, of which `--help` tells)
   conformance
            the MCP project's conformance suite against our client (fetched once)
   llama    starts the llama.cpp server of the tests, for use by hand
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
             .and_then(|()| example("windlass-reflex", "tool_search"))
             .and_then(|()| example("windlass-learn", "intent")),
         ["bench", "memory"] => memory::measure(),
+        ["bench", "playbook", ref more @ ..] => playbook::measure(more),
         ["bench", "mcp"] => {
             let bins = ["build", "--release", "--package", "windlass-mcp", "--bins"];
             run(cargo(bins)).and_then(|()| example("windlass-mcp", "overhead"))

@@ -1,9 +1,275 @@
 //! Measures how many iterations are saved by what is said in a prompt of what worked before, on the multi-turn
 //! tasks of the Berkeley Function Calling Leaderboard, with a scripted policy in the place of a model.
+//! `cargo xtask bench playbook` fetches what is needed and runs this.
 
+mod arms;
+mod chart;
+#[path = "../machine.rs"]
+mod machine;
+mod measure;
+mod page;
 mod policy;
+mod random;
+mod replay;
+mod statistics;
+mod tasks;
+mod variant;
+mod world;
 
-fn main() {
-    // There is nothing to measure yet; the policy is laid down before there is.
-    let _ = policy::Policy::default();
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+
+use arms::{Arm, Filler, Frequency, Nearest, OtherDomain, Shuffled};
+use measure::{Corpus, Regime, Workers};
+use page::{Baseline, Findings, Found};
+use policy::Policy;
+use statistics::summary;
+use tasks::Task;
+use world::Chooser;
+
+const USAGE: &str = "\
+usage: bench-playbook [--python PYTHON] [--tasks FILE] [--first NUMBER] [--seeds NUMBER]
+                      [--arms PART-OF-NAME,...] [--page FILE] [--chart FILE] [--replay]
+
+  --python  a Python that has the package bfcl-eval (python3)
+  --tasks   tasks, one JSON object a line (the package's own)
+  --first   only so many of them
+  --seeds   how many ways to split them and to make variants (5)
+  --arms    only those whose names have one of these in them, beside saying nothing
+  --page    where the results are written, as Markdown
+  --chart   where the picture is written, as SVG
+  --replay  only makes the expected calls of all tasks, and of variants of them, and says what went wrong";
+
+/// How many lines advice has, where it does not depend on the arm.
+const K: usize = 3;
+
+#[derive(Debug)]
+struct Options {
+    python: PathBuf,
+    tasks: Option<PathBuf>,
+    first: usize,
+    seeds: u64,
+    arms: Option<Vec<String>>,
+    page: Option<PathBuf>,
+    chart: Option<PathBuf>,
+    is_replay: bool,
+}
+
+fn main() -> ExitCode {
+    let result = options(std::env::args().skip(1)).and_then(|options| match options {
+        Some(options) => run(&options),
+        None => {
+            println!("{USAGE}");
+            Ok(true)
+        }
+    });
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What was asked for; nothing if that was help.
+fn options(mut words: impl Iterator<Item = String>) -> anyhow::Result<Option<Options>> {
+    let mut options = Options {
+        python: "python3".into(),
+        tasks: None,
+        first: usize::MAX,
+        seeds: 5,
+        arms: None,
+        page: None,
+        chart: None,
+        is_replay: false,
+    };
+    while let Some(word) = words.next() {
+        let mut value = || {
+            words
+                .next()
+                .with_context(|| format!("{word} needs a value\n{USAGE}"))
+        };
+        match word.as_str() {
+            "--python" => options.python = value()?.into(),
+            "--tasks" => options.tasks = Some(value()?.into()),
+            "--first" => options.first = value()?.parse()?,
+            "--seeds" => options.seeds = value()?.parse()?,
+            "--arms" => options.arms = Some(value()?.split(',').map(str::to_owned).collect()),
+            "--page" => options.page = Some(value()?.into()),
+            "--chart" => options.chart = Some(value()?.into()),
+            "--replay" => options.is_replay = true,
+            "--help" | "-h" => return Ok(None),
+            other => bail!("there is no option {other}\n{USAGE}"),
+        }
+    }
+    anyhow::ensure!(options.seeds > 0, "there must be a seed");
+    Ok(Some(options))
+}
+
+fn run(options: &Options) -> anyhow::Result<bool> {
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/bfcl/server.py");
+    let (mut tasks, source) = match &options.tasks {
+        Some(file) => {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            (tasks::from_file(file)?, format!("the file `{name}`"))
+        }
+        None => {
+            let source = "`multi_turn_base` of the package `bfcl-eval`".to_owned();
+            (tasks::from_package(&options.python, &server)?, source)
+        }
+    };
+    tasks.truncate(options.first);
+    if options.is_replay {
+        return replayed(options, &server, &tasks);
+    }
+    let mut workers = Workers::start(&options.python, &server, policy)?;
+    let count = tasks.len();
+    let corpus = Corpus::make(&mut workers, tasks, options.seeds)?;
+    tell_turns(&corpus);
+    let mut findings = Findings {
+        machine: machine::describe(),
+        source,
+        tasks: count,
+        seeds: options.seeds,
+        regimes: Vec::new(),
+    };
+    for regime in Regime::ALL {
+        findings.regimes.push(found(
+            &mut workers,
+            &corpus,
+            regime,
+            options.arms.as_deref(),
+        )?);
+    }
+    workers.close();
+    if let Some(path) = &options.chart {
+        write(path, &chart::chart(&findings))?;
+    }
+    if let Some(path) = &options.page {
+        let chart = options.chart.as_deref().and_then(Path::file_name);
+        let chart = chart.map(|name| name.to_string_lossy());
+        write(path, &page::page(&findings, chart.as_deref()))?;
+    }
+    Ok(true)
+}
+
+/// The arms of a regime. Controls for everything that learns: an equally long prompt that says nothing, and
+/// lines with wrong tools.
+fn arms() -> Vec<Box<dyn Arm>> {
+    vec![
+        Box::new(Filler(Nearest { k: K })),
+        Box::new(Shuffled(Nearest { k: K })),
+        Box::new(Frequency { k: K }),
+        Box::new(OtherDomain(Nearest { k: K })),
+        Box::new(Nearest { k: K }),
+    ]
+}
+
+fn found(
+    workers: &mut Workers,
+    corpus: &Corpus,
+    regime: Regime,
+    wanted: Option<&[String]>,
+) -> anyhow::Result<Found> {
+    let silence = corpus.silence(workers, regime)?;
+    let without = Baseline::of(&silence);
+    println!("== {}", regime.name());
+    println!(
+        "none: {} of {} solved; iterations {:.2} (optimum {:.2}); calls {:.2}; tokens {:.0}; {:.0} s",
+        page::percent(without.solved),
+        without.tasks,
+        without.iterations,
+        without.optimum,
+        without.calls,
+        without.tokens,
+        silence.seconds
+    );
+    let mut found = Vec::new();
+    let is_wanted =
+        |name: String| wanted.is_none_or(|parts| parts.iter().any(|part| name.contains(part)));
+    for arm in arms() {
+        if !is_wanted(arm.name()) {
+            continue;
+        }
+        let measured = corpus.measure(workers, regime, &*arm)?;
+        let summary = summary(&measured, &silence);
+        println!("{}", page::told(&measured.arm, &summary, measured.seconds));
+        found.push((measured.arm, summary, measured.seconds));
+    }
+    Ok(Found {
+        regime,
+        without,
+        arms: found,
+    })
+}
+
+/// How it goes turn by turn when nothing is said.
+fn tell_turns(corpus: &Corpus) {
+    let most = corpus.tasks.iter().map(|task| task.turns.len()).max();
+    for turn in 0..most.unwrap_or(0) {
+        let runs = (0..corpus.tasks.len()).filter_map(|task| {
+            let done = corpus.outcome(task).turns.get(turn)?;
+            Some((
+                done.iterations,
+                corpus.tasks[task].expected.calls[turn].len() + 1,
+            ))
+        });
+        let runs: Vec<(u32, usize)> = runs.collect();
+        if runs.is_empty() {
+            // Nobody came so far.
+            break;
+        }
+        let mean = |sum: f64| sum / runs.len() as f64;
+        println!(
+            "turn {}: {} runs, iterations {:.2} (optimum {:.2}), {} at the cap",
+            turn + 1,
+            runs.len(),
+            mean(runs.iter().map(|run| f64::from(run.0)).sum()),
+            mean(runs.iter().map(|run| run.1 as f64).sum()),
+            runs.iter().filter(|run| run.0 >= world::CAP).count()
+        );
+    }
+    let made = corpus.variants.iter().flatten().flatten().count();
+    println!(
+        "variants: {made} of {} tasks and seeds",
+        corpus.tasks.len() * corpus.variants.len()
+    );
+}
+
+fn policy() -> Arc<dyn Chooser> {
+    Arc::new(Policy::default())
+}
+
+fn replayed(options: &Options, server: &Path, tasks: &[Task]) -> anyhow::Result<bool> {
+    let mut workers = Workers::start(&options.python, server, replay::chooser)?;
+    let (runtime, world) = workers.first()?;
+    let wrong = runtime.block_on(async {
+        let mut wrong = replay::replay(world, tasks).await?;
+        for seed in 0..options.seeds {
+            let (mut variants, mut turns, mut changed) = (Vec::new(), 0, 0);
+            for task in tasks {
+                let Some(variant) = variant::variant(world, task, seed).await? else {
+                    continue;
+                };
+                turns += task.turns.len();
+                let both = task.turns.iter().zip(&variant.turns);
+                changed += both.filter(|(old, new)| old != new).count();
+                variants.push(variant);
+            }
+            println!("variants of seed {seed}: {changed} of {turns} turns say something else");
+            wrong += replay::replay(world, &variants).await?;
+        }
+        anyhow::Ok(wrong)
+    })?;
+    workers.close();
+    Ok(wrong == 0)
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).with_context(|| format!("`{}` cannot be written", path.display()))
 }

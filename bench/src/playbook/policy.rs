@@ -16,8 +16,9 @@
 //! 2. less [`JUST_DONE`] if it is the tool that succeeded last;
 //! 3. plus what the strategies in the system text say for it, less what they say against it.
 //!
-//! A tool that was refused is not picked again before another call has succeeded. Once all were refused, it
-//! begins anew from the top, until the run's turns are used up: it never gives up by finishing.
+//! A tool that was called in vain, because it was refused or because it was not what was expected, is not
+//! picked again before an expected call has succeeded. Once all were called in vain, it begins anew from the
+//! top, until the run's turns are used up: it never gives up by finishing.
 //!
 //! Strategies are read from the system text only: the lines below [`HEADING`]. A line names tools in the
 //! order in which to call them, may quote a task that it worked for in double quotes, and may begin with
@@ -68,8 +69,8 @@ const AVOID: f64 = 1.0;
 /// that it decides between lines that are equally alike and is not by itself a reason to follow one.
 const PLACE: f64 = 0.1;
 
-/// What is left of the worth of a line whose next tool was refused since the last success: it may still be
-/// right about what comes later, but is no longer in step.
+/// What is left of the worth of a line whose next tool was called in vain since the last expected call: it may
+/// still be right about what comes later, but is no longer in step.
 const OUT_OF_STEP: f64 = 0.5;
 
 /// What the tool that succeeded last loses: the same thing is rarely done twice in a row, but sometimes is.
@@ -183,8 +184,8 @@ struct Seen<'r> {
     strategies: Vec<&'r str>,
     /// The tools of the calls that succeeded in this run, in order.
     succeeded: Vec<&'r str>,
-    /// Those that were refused since the last success.
-    refused: BTreeSet<&'r str>,
+    /// Those that were called in vain since the last expected call was made.
+    in_vain: BTreeSet<&'r str>,
     /// How many of the expected calls were made.
     made: usize,
 }
@@ -224,15 +225,15 @@ impl<'r> Seen<'r> {
         let is_expected = expected
             .get(self.made)
             .is_some_and(|next| next.tool == tool && asked.as_object() == Some(&next.arguments));
+        if came == Came::Succeeded {
+            self.succeeded.push(tool);
+        }
         // What had been made already, and is known, need not be made again.
         if is_expected && came != Came::Refused {
             self.made += 1;
-        }
-        if came == Came::Succeeded {
-            self.succeeded.push(tool);
-            self.refused.clear();
+            self.in_vain.clear();
         } else {
-            self.refused.insert(tool);
+            self.in_vain.insert(tool);
         }
     }
 }
@@ -281,7 +282,7 @@ fn pick<'r>(request: &'r ModelRequest, seen: &Seen<'_>) -> Option<&'r str> {
             }
         })
     };
-    let fresh = best(&|name| !seen.refused.contains(name));
+    let fresh = best(&|name| !seen.in_vain.contains(name));
     fresh.or_else(|| best(&|_| true)).map(|tool| names[tool])
 }
 
@@ -352,7 +353,7 @@ impl Line {
         let Some((&next, later)) = self.tools[followed..].split_first() else {
             return;
         };
-        let is_in_step = !seen.refused.contains(names[next]);
+        let is_in_step = !seen.in_vain.contains(names[next]);
         let worth = if is_in_step {
             worth
         } else {

@@ -1,0 +1,368 @@
+//! What the policy is told in the arms of the benchmark: nothing, what was learned from runs of other tasks,
+//! or something that only looks like it. An arm learns once from the runs of the training tasks and then
+//! gives lines for each turn of a task. Whatever an arm says goes into the ordinary field for strategies of
+//! a task, and reaches the policy in the text of the prompt.
+
+use std::collections::{BTreeSet, HashMap};
+
+use windlass_core::run::Run;
+use windlass_embed::{Embedding, StaticEmbedder};
+
+use crate::random::Random;
+use crate::tasks::Task;
+
+/// Which turn of which task advice is wanted for.
+#[derive(Debug, Clone, Copy)]
+pub struct TurnContext<'t> {
+    /// The task. Arms must not look at what it expects.
+    pub task: &'t Task,
+    /// The turn, from 0.
+    pub turn: usize,
+    /// The tools of the agent.
+    pub tools: &'t [String],
+}
+
+impl<'t> TurnContext<'t> {
+    /// What the user says.
+    pub fn text(&self) -> &'t str {
+        &self.task.turns[self.turn]
+    }
+}
+
+/// What an arm says of turns.
+pub trait Advice: Send + Sync {
+    /// The lines for a turn, the best first.
+    fn lines(&self, turn: &TurnContext<'_>) -> Vec<String>;
+}
+
+impl<F: Fn(&TurnContext<'_>) -> Vec<String> + Send + Sync> Advice for F {
+    fn lines(&self, turn: &TurnContext<'_>) -> Vec<String> {
+        self(turn)
+    }
+}
+
+/// What an arm may learn from.
+#[derive(Debug, Clone)]
+pub struct Training<'t> {
+    /// Decides what is left to chance.
+    pub seed: u64,
+    /// The part of the tasks that is kept for the test.
+    #[allow(dead_code, reason = "for arms that keep what they learned")]
+    pub fold: usize,
+    /// The turns of the training tasks, in the order of the tasks.
+    pub turns: Vec<TrainingTurn<'t>>,
+}
+
+/// A run to learn from.
+#[derive(Debug, Clone, Copy)]
+pub struct TrainingTurn<'t> {
+    /// Its task. Arms must not look at what it expects.
+    pub task: &'t Task,
+    /// The turn, from 0.
+    pub turn: usize,
+    /// What was done.
+    pub run: &'t Run,
+    /// Whether the task was solved in the end.
+    #[allow(dead_code, reason = "for arms that learn from how tasks ended")]
+    pub is_success: bool,
+}
+
+impl<'t> TrainingTurn<'t> {
+    /// What the user said.
+    pub fn text(&self) -> &'t str {
+        &self.task.turns[self.turn]
+    }
+
+    /// The tools of the calls that succeeded, in order.
+    pub fn sequence(&self) -> Vec<&'t str> {
+        let succeeded = self
+            .run
+            .calls()
+            .filter(|call| matches!(call.outcome(), Some(Ok(_))));
+        succeeded.map(|call| call.tool_name().as_str()).collect()
+    }
+}
+
+/// One way to advise.
+pub trait Arm: Sync {
+    /// What it is called in the results.
+    fn name(&self) -> String;
+
+    /// What it says after it has learned.
+    fn learn<'t>(&self, training: &Training<'t>) -> Box<dyn Advice + 't>;
+}
+
+/// Says nothing.
+pub struct Nothing;
+
+impl Arm for Nothing {
+    fn name(&self) -> String {
+        "none".to_owned()
+    }
+
+    fn learn<'t>(&self, _: &Training<'t>) -> Box<dyn Advice + 't> {
+        Box::new(|_: &TurnContext<'_>| Vec::new())
+    }
+}
+
+/// Names the tools that were called successfully most often in training, whatever the turn is about.
+pub struct Frequency {
+    /// How many lines it gives.
+    pub k: usize,
+}
+
+impl Arm for Frequency {
+    fn name(&self) -> String {
+        format!("frequency prior, {} tools", self.k)
+    }
+
+    fn learn<'t>(&self, training: &Training<'t>) -> Box<dyn Advice + 't> {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for turn in &training.turns {
+            for tool in turn.sequence() {
+                *counts.entry(tool).or_default() += 1;
+            }
+        }
+        let mut ranked: Vec<(&'t str, usize)> = counts.into_iter().collect();
+        ranked.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
+        let k = self.k;
+        Box::new(move |turn: &TurnContext<'_>| {
+            let known = ranked
+                .iter()
+                .filter(|(tool, _)| turn.tools.iter().any(|own| own == tool));
+            let lines = known
+                .take(k)
+                .map(|(tool, _)| format!("Often used: `{tool}`."));
+            lines.collect()
+        })
+    }
+}
+
+/// Tells what was done in the training turns whose texts are most alike, as it was done: nothing is
+/// reflected upon, merged or counted. What a playbook must beat.
+pub struct Nearest {
+    /// How many lines it gives.
+    pub k: usize,
+}
+
+impl Arm for Nearest {
+    fn name(&self) -> String {
+        format!("nearest raw trace, k = {}", self.k)
+    }
+
+    fn learn<'t>(&self, training: &Training<'t>) -> Box<dyn Advice + 't> {
+        let embedder = StaticEmbedder::new();
+        let known: Vec<(Embedding, String)> = training
+            .turns
+            .iter()
+            .filter_map(|turn| {
+                Some((
+                    embedder.embed(turn.text()),
+                    line(turn.text(), &turn.sequence())?,
+                ))
+            })
+            .collect();
+        let k = self.k;
+        Box::new(move |turn: &TurnContext<'_>| {
+            let wanted = StaticEmbedder::new().embed(turn.text());
+            let mut ranked: Vec<(f32, &str)> = known
+                .iter()
+                .map(|(embedding, line)| (wanted.cosine(embedding), line.as_str()))
+                .collect();
+            // Stable: of those that are equally alike the earlier comes first.
+            ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
+            ranked
+                .into_iter()
+                .take(k)
+                .map(|(_, line)| line.to_owned())
+                .collect()
+        })
+    }
+}
+
+/// What worked for a text, in one line. Nothing if nothing did.
+pub fn line(text: &str, sequence: &[&str]) -> Option<String> {
+    if sequence.is_empty() {
+        return None;
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    // The quotation must end where it ends.
+    let quoted = words.join(" ").replace('"', "'");
+    Some(format!(
+        "For tasks like \"{quoted}\": `{}`.",
+        sequence.join("`, then `")
+    ))
+}
+
+/// As many lines of the same length as another arm gives, which say nothing: whether it helps or harms that
+/// the prompt is longer.
+pub struct Filler<A>(pub A);
+
+impl<A: Arm> Arm for Filler<A> {
+    fn name(&self) -> String {
+        format!("filler, as long as {}", self.0.name())
+    }
+
+    fn learn<'t>(&self, training: &Training<'t>) -> Box<dyn Advice + 't> {
+        let other = self.0.learn(training);
+        Box::new(move |turn: &TurnContext<'_>| {
+            other.lines(turn).iter().map(|line| filler(line)).collect()
+        })
+    }
+}
+
+/// A line of the same length that names no tool.
+pub fn filler(line: &str) -> String {
+    const TEXT: &str = "Read what is asked for with care, and take the time that is needed. Be polite and \
+                        be brief. It is good to be sure, and better to say so when one is not. ";
+    let filler: String = TEXT.chars().cycle().take(line.chars().count()).collect();
+    // Ends in spaces would be trimmed, which would make it shorter.
+    match filler.strip_suffix(' ') {
+        Some(shorter) => format!("{shorter}."),
+        None => filler,
+    }
+}
+
+/// The lines of another arm with other tools in them: whether it matters what they say.
+pub struct Shuffled<A>(pub A);
+
+impl<A: Arm> Arm for Shuffled<A> {
+    fn name(&self) -> String {
+        format!("shuffled {}", self.0.name())
+    }
+
+    fn learn<'t>(&self, training: &Training<'t>) -> Box<dyn Advice + 't> {
+        let other = self.0.learn(training);
+        let seed = training.seed;
+        Box::new(move |turn: &TurnContext<'_>| {
+            let purpose = format!("{} {}", turn.task.id, turn.turn);
+            let mut random = Random::new(seed, &purpose);
+            let lines = other.lines(turn);
+            lines
+                .iter()
+                .map(|line| shuffled(line, turn.tools, &mut random))
+                .collect()
+        })
+    }
+}
+
+/// What another arm says if it has learned from all domains but the one of the task.
+pub struct OtherDomain<A>(pub A);
+
+impl<A: Arm> Arm for OtherDomain<A> {
+    fn name(&self) -> String {
+        format!("{} of other domains", self.0.name())
+    }
+
+    fn learn<'t>(&self, training: &Training<'t>) -> Box<dyn Advice + 't> {
+        let domains: BTreeSet<&str> = training
+            .turns
+            .iter()
+            .map(|turn| turn.task.domain())
+            .collect();
+        let learned = domains.into_iter().map(|domain| {
+            let mut others = training.clone();
+            others.turns.retain(|turn| turn.task.domain() != domain);
+            (domain, self.0.learn(&others))
+        });
+        let learned: HashMap<&str, Box<dyn Advice + 't>> = learned.collect();
+        // Of a domain that training did not have, everything is another.
+        let all = self.0.learn(training);
+        Box::new(move |turn: &TurnContext<'_>| {
+            learned.get(turn.task.domain()).unwrap_or(&all).lines(turn)
+        })
+    }
+}
+
+/// The same line with each tool of the agent replaced by another one.
+pub fn shuffled(line: &str, tools: &[String], random: &mut Random) -> String {
+    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    let mut changed = String::new();
+    let mut rest = line;
+    while let Some(begin) = rest.find(is_of_name) {
+        let (before, word) = rest.split_at(begin);
+        let end = word.find(|c| !is_of_name(c)).unwrap_or(word.len());
+        let (word, after) = word.split_at(end);
+        changed.push_str(before);
+        let others: Vec<&String> = tools.iter().filter(|tool| *tool != word).collect();
+        let is_tool = others.len() < tools.len() && !others.is_empty();
+        changed.push_str(if is_tool {
+            others[random.below(others.len())]
+        } else {
+            word
+        });
+        rest = after;
+    }
+    changed + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_core::model::ChatMessage;
+    use windlass_core::run::{Event, Next, Settings};
+    use windlass_runtime::now;
+    use windlass_spec::{Agent, AgentName, NonEmptyText, RunId};
+
+    use super::*;
+    use crate::policy::HEADING;
+
+    #[test]
+    fn what_an_arm_says_stands_in_the_prompt_where_the_policy_looks_for_it() {
+        let instruction = NonEmptyText::new("You help.").expect("an instruction");
+        let name = AgentName::new("worker").expect("a name");
+        let model = "scripted/policy".parse().expect("a model");
+        let started = Event::Started {
+            run: RunId::new("one").expect("an id"),
+            agent: Box::new(Agent::new(name, model, instruction)),
+            agents: Vec::new(),
+            assembly: serde_json::Map::new(),
+            parent: None,
+            holds: None,
+            task: windlass_core::run::Task {
+                description: "Help.".to_owned(),
+                strategies: vec!["one".to_owned(), "two".to_owned()],
+                ..Default::default()
+            },
+            settings: Settings::default(),
+            at: now(),
+        };
+        let run = Run::fold([&started]).expect("a run");
+        let Next::CallModel(request) = run.next() else {
+            panic!("the model is asked first");
+        };
+        let Some(ChatMessage::System { content }) = request.messages.first() else {
+            panic!("{request:?}");
+        };
+        assert!(
+            content.contains(&format!("\n{HEADING}\n- one\n- two")),
+            "{content}"
+        );
+    }
+
+    #[test]
+    fn a_line_quotes_the_task_in_one_quotation() {
+        let line = line("Say \"hi\"\nto all", &["a", "b"]).expect("a line");
+        assert_eq!(line, "For tasks like \"Say 'hi' to all\": `a`, then `b`.");
+        assert_eq!(super::line("Nothing was done", &[]), None);
+    }
+
+    #[test]
+    fn filler_is_as_long_as_what_it_stands_for() {
+        for length in 1..400 {
+            let filler = filler(&"é".repeat(length));
+            assert_eq!(filler.trim().chars().count(), length);
+        }
+    }
+
+    #[test]
+    fn shuffled_lines_name_other_tools_and_say_the_same_otherwise() {
+        let tools = ["t__a", "t__b", "t__c"].map(str::to_owned);
+        let line = "For tasks like \"x\": `t__a`, then `t__b`, then `other`.";
+        let changed = shuffled(line, &tools, &mut Random::new(1, ""));
+        assert!(!changed.contains("`t__a`, then `t__b`"), "{changed}");
+        assert!(
+            changed.starts_with("For tasks like \"x\": `t__") && changed.ends_with("then `other`.")
+        );
+        assert_eq!(changed.len(), line.len());
+    }
+}

@@ -1,0 +1,187 @@
+//! The page with the results, and the same as plain lines.
+
+use std::fmt::Write as _;
+
+use crate::measure::{Measured, Regime};
+use crate::statistics::{Estimate, Summary};
+use crate::world::CAP;
+
+/// What was found.
+pub struct Findings {
+    /// The machine.
+    pub machine: String,
+    /// Where the tasks are from.
+    pub source: String,
+    /// How many tasks there are.
+    pub tasks: usize,
+    /// How many seeds.
+    pub seeds: u64,
+    /// What was found in each regime.
+    pub regimes: Vec<Found>,
+}
+
+/// What was found in one regime.
+pub struct Found {
+    /// The regime.
+    pub regime: Regime,
+    /// Saying nothing.
+    pub without: Baseline,
+    /// Each arm, and how long it took in seconds.
+    pub arms: Vec<(String, Summary, f64)>,
+}
+
+/// What comes of saying nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Baseline {
+    /// How many tasks there were, all seeds together.
+    pub tasks: usize,
+    /// The share that was solved.
+    pub solved: f64,
+    /// Iterations a solved task.
+    pub iterations: f64,
+    /// The fewest for these.
+    pub optimum: f64,
+    /// Calls made, a solved task.
+    pub calls: f64,
+    /// Tokens shown, a solved task.
+    pub tokens: f64,
+}
+
+impl Baseline {
+    /// What a measurement of saying nothing came to.
+    pub fn of(measured: &Measured) -> Self {
+        let scores: Vec<_> = measured.scores.iter().flatten().flatten().collect();
+        let solved: Vec<_> = scores.iter().filter(|score| score.is_success).collect();
+        let mean = |sum: f64| sum / (solved.len().max(1)) as f64;
+        Self {
+            tasks: scores.len(),
+            solved: solved.len() as f64 / scores.len().max(1) as f64,
+            iterations: mean(solved.iter().map(|score| f64::from(score.iterations)).sum()),
+            optimum: mean(solved.iter().map(|score| f64::from(score.optimum)).sum()),
+            calls: mean(solved.iter().map(|score| f64::from(score.calls)).sum()),
+            tokens: mean(solved.iter().map(|score| score.tokens as f64).sum()),
+        }
+    }
+}
+
+/// A share in per cent.
+pub fn percent(share: f64) -> String {
+    let rounded = (share * 1000.0).round() / 10.0;
+    // There is no minus nothing.
+    format!("{:.1} %", if rounded == 0.0 { 0.0 } else { rounded })
+}
+
+fn estimate(figure: Estimate) -> String {
+    let plain = |share: f64| percent(share).trim_end_matches(" %").to_owned();
+    let Estimate { value, low, high } = figure;
+    format!("{} [{}, {}]", percent(value), plain(low), plain(high))
+}
+
+/// The page, in Markdown. `chart` is where it finds the picture.
+pub fn page(findings: &Findings, chart: Option<&str>) -> String {
+    let mut page = String::from("# What playbooks save\n\n");
+    let Findings {
+        tasks,
+        seeds,
+        source,
+        ..
+    } = findings;
+    let _ = write!(
+        page,
+        "Made by `cargo xtask bench playbook`; do not edit. It measures how many iterations (one question to \
+         the model each, the finishing one included) are saved by what is said below \"What worked before for \
+         tasks like this:\" in the prompt.\n\n\
+         The tasks are {tasks} multi-turn tasks of the Berkeley Function Calling Leaderboard ({source}); its \
+         simulated APIs run behind a real MCP server, and each turn of a user is one ordinary run. **What \
+         chooses the tools is a scripted policy, not a language model**: a deterministic reader of the prompt \
+         (`bench/src/playbook/policy.rs`) that was laid down before there was a playbook. Its arguments come \
+         from an oracle, so only the choice of tools is measured. A run may take {CAP} iterations. What is \
+         found here says how good a prior for that choice an arm is; it is no result of an agent.\n\n\
+         *Saved* is a ratio of sums on the tasks that both the arm and saying nothing solve; *of all* counts \
+         each failed task with its cap; *excess* is what is saved of the iterations above the fewest possible. \
+         Intervals (95 %) come from drawing tasks with replacement, with {seeds} seeds of folds or values \
+         together. *Worse* is the share of tasks that take more iterations than without.\n\n"
+    );
+    if let Some(chart) = chart {
+        let _ = write!(page, "![Iterations saved by each arm]({chart})\n\n");
+    }
+    for found in &findings.regimes {
+        let Baseline {
+            tasks,
+            solved,
+            iterations,
+            optimum,
+            calls,
+            tokens,
+        } = found.without;
+        let _ = write!(
+            page,
+            "## {}\n\nWithout advice: {} of {tasks} tasks (those of all seeds) solved, with {iterations:.2} iterations each \
+             ({optimum:.2} at the fewest), {calls:.2} calls made and {tokens:.0} tokens shown. No arm can save \
+             more than {}.\n\n\
+             | arm | solved | difference | iterations | saved | of all | excess | tokens saved | worse |\n\
+             |---|---|---|---|---|---|---|---|---|\n",
+            found.regime.name(),
+            percent(solved),
+            percent(1.0 - optimum / iterations.max(1.0)),
+        );
+        for (arm, summary, _) in &found.arms {
+            let _ = writeln!(
+                page,
+                "| {} | {} | {} | {:.2} of {:.2} | {} | {} | {} | {} | {} |",
+                arm.replace('|', "\\|"),
+                percent(summary.solved),
+                estimate(summary.success_difference),
+                summary.iterations,
+                summary.iterations_without,
+                estimate(summary.saved),
+                estimate(summary.saved_of_all),
+                estimate(summary.saved_excess),
+                estimate(summary.saved_tokens),
+                percent(summary.worse),
+            );
+        }
+        page.push('\n');
+    }
+    let _ = writeln!(page, "Measured on: {}.", findings.machine);
+    page
+}
+
+/// One arm as a line for people who wait.
+pub fn told(arm: &str, summary: &Summary, seconds: f64) -> String {
+    format!(
+        "{arm}: saved {}; of all {}; excess {}; tokens {}; solved {} ({}); iterations {:.2} of {:.2} (optimum \
+         {:.2}); calls {:.2} of {:.2}; worse {}; {} pairs, both solved {}; {seconds:.0} s",
+        estimate(summary.saved),
+        estimate(summary.saved_of_all),
+        estimate(summary.saved_excess),
+        estimate(summary.saved_tokens),
+        percent(summary.solved),
+        estimate(summary.success_difference),
+        summary.iterations,
+        summary.iterations_without,
+        summary.optimum,
+        summary.calls,
+        summary.calls_without,
+        percent(summary.worse),
+        summary.pairs,
+        summary.both,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_told_in_per_cent_without_a_minus_before_nothing() {
+        assert_eq!(percent(0.1234), "12.3 %");
+        assert_eq!(percent(-0.0001), "0.0 %");
+        let figure = Estimate {
+            value: 0.5,
+            low: -0.25,
+            high: 1.0,
+        };
+        assert_eq!(estimate(figure), "50.0 % [-25.0, 100.0]");
+    }
+}

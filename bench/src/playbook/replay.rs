@@ -1,0 +1,129 @@
+//! The expected calls made one after the other by way of real runs: whether the APIs, the server and Windlass
+//! let through what is expected, and come to the state that is wanted.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use windlass_core::model::{
+    ChatMessage, FINISH, ModelAnswer, ModelRequest, RequestedArguments, RequestedCall,
+};
+use windlass_core::run::{Entry, Mistake};
+use windlass_model::{ModelClient, ModelError, ModelEvent};
+
+use crate::arms::TurnContext;
+use crate::policy::ExpectedCall;
+use crate::tasks::Task;
+use crate::world::{Chooser, World};
+
+/// Makes the expected calls in order, then finishes.
+#[derive(Debug, Default)]
+pub struct Straight {
+    expected: Mutex<Vec<ExpectedCall>>,
+}
+
+impl Chooser for Straight {
+    fn expect(&self, calls: Vec<ExpectedCall>) {
+        *self.expected.lock().unwrap_or_else(PoisonError::into_inner) = calls;
+    }
+}
+
+impl ModelClient for Straight {
+    fn answer<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        _: &'a CancellationToken,
+        _: &'a mut (dyn FnMut(ModelEvent) + Send),
+    ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
+        let is_observation = |message: &&ChatMessage| matches!(message, ChatMessage::Tool { .. });
+        let made = request.messages.iter().filter(is_observation).count();
+        let expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        let (tool, arguments) = match expected.get(made) {
+            Some(next) => (next.tool.clone(), Value::Object(next.arguments.clone())),
+            None => {
+                let finish = json!({"answer": "Done.", "reasoning": "Replayed.", "confidence": 1});
+                (FINISH.to_owned(), finish)
+            }
+        };
+        let answer = ModelAnswer {
+            calls: vec![RequestedCall {
+                tool,
+                arguments: RequestedArguments::Json(arguments),
+                confidence: Some(1.0),
+            }],
+            ..ModelAnswer::default()
+        };
+        Box::pin(std::future::ready(Ok(answer)))
+    }
+}
+
+/// Replays tasks, says what went wrong, and gives how many went wrong. A task that expects what the schema of a
+/// tool forbids is told, too, but is not wrong: Windlass is right to refuse it, in every arm alike.
+pub async fn replay(world: &mut World, tasks: &[Task]) -> anyhow::Result<usize> {
+    let (mut calls, mut good, mut forbidden, mut wrong) = (0, 0, 0, 0);
+    for task in tasks {
+        let outcome = world.work(task, &|_: &TurnContext<'_>| Vec::new()).await?;
+        let runs = outcome.turns.iter().map(|turn| &turn.run);
+        let all: Vec<_> = runs
+            .flat_map(|run| run.turns())
+            .flat_map(|turn| &turn.entries)
+            .collect();
+        // All but the one that finishes each turn.
+        calls += all.len().saturating_sub(outcome.turns.len());
+        let ended = outcome.turns.iter().flat_map(|turn| turn.run.calls());
+        good += ended
+            .filter(|call| matches!(call.outcome(), Some(Ok(_))))
+            .count();
+        let iterations: u32 = outcome.turns.iter().map(|turn| turn.iterations).sum();
+        if !outcome.is_success || iterations != task.optimum() {
+            let is_forbidden = all.iter().any(|entry| is_misfit(entry));
+            forbidden += usize::from(is_forbidden);
+            wrong += usize::from(!is_forbidden);
+            println!("{}: {}", task.id, told(&outcome.turns));
+        }
+    }
+    println!(
+        "{} tasks: {good} of {calls} expected calls succeeded; {forbidden} tasks expect what a schema forbids; \
+         {wrong} others did not come to the wanted state",
+        tasks.len()
+    );
+    Ok(wrong)
+}
+
+fn is_misfit(entry: &Entry) -> bool {
+    matches!(
+        entry,
+        Entry::Mistake {
+            mistake: Mistake::Misfits(_),
+            ..
+        }
+    )
+}
+
+/// What went wrong in runs.
+fn told(turns: &[crate::world::Turn]) -> String {
+    let messages = turns
+        .iter()
+        .flat_map(|turn| turn.run.turns())
+        .flat_map(|turn| {
+            turn.entries.iter().filter_map(|entry| match entry {
+                Entry::Mistake { mistake, .. } => Some(mistake.to_string()),
+                Entry::Call { record, .. } => match record.outcome() {
+                    Some(Err(failure)) => Some(failure.model_message.clone()),
+                    _ => None,
+                },
+                Entry::Finish => None,
+            })
+        });
+    let messages: Vec<String> = messages.take(3).collect();
+    match messages.is_empty() {
+        true => "the state differs".to_owned(),
+        false => messages.join(" | "),
+    }
+}
+
+/// Who replays.
+pub fn chooser() -> Arc<dyn Chooser> {
+    Arc::new(Straight::default())
+}

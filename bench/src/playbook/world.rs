@@ -1,0 +1,331 @@
+//! Where tasks are worked on: the server of the simulated APIs, the agents that have its tools, and a driver
+//! as every program uses it. One world works on one task at a time.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+use windlass_core::gate::Governance;
+use windlass_core::limits::Breaker;
+use windlass_core::model::ChatMessage;
+use windlass_core::run::{self, Run, RunEnd, Settings};
+use windlass_mcp::{CallRequest, Came, Era, Governed, Ledger, ServerOptions, Servers, tool_name};
+use windlass_model::ModelClient;
+use windlass_runtime::{Crew, Driver, InMemory, NewTask};
+use windlass_spec::server::{CommandTransport, ServerName, ServerSettings, Transport};
+use windlass_spec::{Agent, AgentName, NonEmptyText, RiskLevel};
+use windlass_store::Store;
+use windlass_tools::{BindingMode, ToolLibrary};
+
+use crate::arms::{Advice, TurnContext};
+use crate::policy::{ExpectedCall, Policy};
+use crate::tasks::Task;
+
+/// How many iterations a run may take. A task that fails counts as if each of its turns had taken them all.
+pub const CAP: u32 = 40;
+
+const SERVER: &str = "bfcl";
+const INSTRUCTION: &str = "You do what the user asks for with the tools you have.";
+
+/// Something that chooses calls, and is told which are expected.
+pub trait Chooser: ModelClient {
+    /// Tells what is expected in the run that comes next.
+    fn expect(&self, calls: Vec<ExpectedCall>);
+}
+
+impl Chooser for Policy {
+    fn expect(&self, calls: Vec<ExpectedCall>) {
+        Policy::expect(self, calls);
+    }
+}
+
+/// A server with everybody who uses it.
+pub struct World {
+    chooser: Arc<dyn Chooser>,
+    server: ServerName,
+    servers: Servers,
+    governed: Arc<Governed>,
+    library: ToolLibrary,
+    /// By the tools of their agent, as the server calls them.
+    crews: HashMap<Vec<String>, Arc<Crew>>,
+    /// The server's pins are here.
+    _place: tempfile::TempDir,
+}
+
+/// What became of a task.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Its turns, as far as it came.
+    pub turns: Vec<Turn>,
+    /// Whether all turns were completed and the APIs were at last in the state that was wanted.
+    pub is_success: bool,
+}
+
+/// What became of one turn of a task, which is a run.
+#[derive(Debug)]
+pub struct Turn {
+    /// How often the policy was asked, the finish included.
+    pub iterations: u32,
+    /// How many calls were made.
+    pub calls: u32,
+    /// How many tokens it was shown in all, roughly.
+    pub tokens: u64,
+    /// The run itself.
+    pub run: Run,
+}
+
+/// A task that has begun.
+#[derive(Debug, Deserialize)]
+struct Loaded {
+    calls: Vec<Vec<LoadedCall>>,
+    /// The tools of its APIs.
+    tools: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct LoadedCall {
+    name: String,
+    arguments: Map<String, Value>,
+}
+
+/// How the APIs stand.
+#[derive(Debug, Deserialize)]
+pub struct Checked {
+    /// Whether they are in the state that was wanted.
+    pub equal: bool,
+    /// What went wrong when the expected calls were replayed.
+    pub errors: Vec<Value>,
+}
+
+/// What the server says that cannot be.
+#[derive(Debug, thiserror::Error)]
+#[error("the server of the APIs refuses: {0}")]
+struct Refused(String);
+
+impl World {
+    /// Starts the server.
+    pub async fn start(
+        python: &Path,
+        server: &Path,
+        chooser: Arc<dyn Chooser>,
+    ) -> anyhow::Result<Self> {
+        let command = CommandTransport {
+            program: python.display().to_string(),
+            arguments: vec![server.display().to_string()],
+            directory: None,
+            environment: Default::default(),
+            parts: Vec::new(),
+        };
+        let name = ServerName::new(SERVER)?;
+        let mut settings = ServerSettings::new(name.clone(), Transport::Command(command));
+        settings.is_trusted = true;
+        let place = tempfile::tempdir()?;
+        let store = Arc::new(Store::open(place.path().join("windlass.db"))?);
+        let ledger = Ledger::new(store, "local");
+        let servers = Servers::new([settings], &ledger, |_| ServerOptions {
+            era: Some(Era::Legacy),
+            ..ServerOptions::default()
+        })?;
+        let governed = servers.get(&name).cloned().context("there is no server")?;
+        governed.meet().await.context("the server of the APIs")?;
+        let offered = servers.offered()?;
+        if let Some(notice) = offered.notices.first() {
+            anyhow::bail!("{:?}: {}", notice.tool, notice.what);
+        }
+        Ok(Self {
+            chooser,
+            server: name,
+            servers,
+            governed,
+            library: offered.library,
+            crews: HashMap::new(),
+            _place: place,
+        })
+    }
+
+    /// Ends the server.
+    pub async fn close(&self) {
+        self.servers.close().await;
+    }
+
+    /// Works on a task, with what `advice` says in each turn. After a turn that was not completed the task
+    /// has failed.
+    pub async fn work(&mut self, task: &Task, advice: &dyn Advice) -> anyhow::Result<Outcome> {
+        let about = || format!("task {}", task.id);
+        let loaded = self.load(task).await.with_context(about)?;
+        let crew = self.crew(&loaded.tools).with_context(about)?;
+        let tools: Vec<String> = crew
+            .lead()
+            .agent
+            .tools()
+            .iter()
+            .map(|tool| tool.name().to_string())
+            .collect();
+        let runs = InMemory::default();
+        let mut conversation = Vec::new();
+        let mut turns = Vec::new();
+        for (turn, (text, expected)) in task.turns.iter().zip(&loaded.calls).enumerate() {
+            self.chooser.expect(self.named(expected)?);
+            let context = TurnContext {
+                task,
+                turn,
+                tools: &tools,
+            };
+            let new = NewTask {
+                task: run::Task {
+                    description: text.clone(),
+                    conversation: conversation.clone(),
+                    strategies: advice.lines(&context),
+                    domain: Some(task.domain().to_owned()),
+                    ..run::Task::default()
+                },
+                settings: settings(),
+                ..NewTask::default()
+            };
+            // A new one for each run: whether a tool kept failing before must not matter.
+            let driver = Driver::new(Arc::clone(&crew), Arc::new(runs.clone()));
+            let run = driver.start(new).await.with_context(about)?;
+            let is_completed = run.end() == Some(&RunEnd::Completed);
+            conversation.push(ChatMessage::User {
+                content: text.clone(),
+            });
+            conversation.push(ChatMessage::Assistant {
+                content: run.response().answer.as_str().to_owned(),
+                calls: Vec::new(),
+            });
+            turns.push(Turn {
+                iterations: u32::try_from(run.turns().len())?,
+                calls: u32::try_from(run.calls().count())?,
+                tokens: run.usage().input_tokens,
+                run,
+            });
+            if !is_completed {
+                return Ok(Outcome {
+                    turns,
+                    is_success: false,
+                });
+            }
+        }
+        let checked = self.check(task).await?;
+        Ok(Outcome {
+            turns,
+            is_success: checked.equal,
+        })
+    }
+
+    /// Whether the expected calls of a task can be made one after the other: what goes wrong, if not.
+    pub async fn replay(&self, task: &Task) -> anyhow::Result<Vec<Value>> {
+        match self.load(task).await {
+            Ok(_) => Ok(self.check(task).await?.errors),
+            Err(error) => Ok(vec![error.downcast::<Refused>()?.0.into()]),
+        }
+    }
+
+    async fn load(&self, task: &Task) -> anyhow::Result<Loaded> {
+        let loaded = self.control(
+            "bench_load",
+            json!({
+                "classes": task.classes,
+                "initial_config": task.initial_config,
+                "expected": task.expected.calls,
+            }),
+        );
+        Ok(serde_json::from_value(loaded.await?)?)
+    }
+
+    /// Compares the APIs with a twin in which all expected calls were made.
+    async fn check(&self, task: &Task) -> anyhow::Result<Checked> {
+        let turns = json!({"turns": task.turns.len()});
+        Ok(serde_json::from_value(
+            self.control("bench_check", turns).await?,
+        )?)
+    }
+
+    /// Calls a tool that is for whoever measures, past all agents.
+    async fn control(&self, tool: &str, arguments: Value) -> anyhow::Result<Value> {
+        let Value::Object(arguments) = arguments else {
+            anyhow::bail!("arguments must be an object");
+        };
+        let request = CallRequest {
+            key: "bench".to_owned(),
+            tool: tool.to_owned(),
+            arguments,
+            cancel: CancellationToken::new(),
+            progress: None,
+            output_schema: None,
+            max_output_bytes: 1 << 24,
+        };
+        match self.governed.server().call(request).await {
+            Ok(Came::Answered(answered)) if !answered.is_error => Ok(answered.value),
+            Ok(came) => Err(Refused(format!("{came:?}")).into()),
+            Err(error) => anyhow::bail!("{tool} failed: {}", error.message),
+        }
+    }
+
+    fn named(&self, calls: &[LoadedCall]) -> anyhow::Result<Vec<ExpectedCall>> {
+        let named = calls.iter().map(|call| {
+            Ok(ExpectedCall {
+                tool: tool_name(&self.server, &call.name)?.to_string(),
+                arguments: call.arguments.clone(),
+            })
+        });
+        named.collect()
+    }
+
+    /// Who has these tools.
+    fn crew(&mut self, tools: &[String]) -> anyhow::Result<Arc<Crew>> {
+        if let Some(crew) = self.crews.get(tools) {
+            return Ok(Arc::clone(crew));
+        }
+        let mut agent = Agent::new(
+            AgentName::new("worker")?,
+            "scripted/policy".parse()?,
+            NonEmptyText::new(INSTRUCTION)?,
+        );
+        // The tools are simulated, so nothing that is done with them needs a person.
+        let mut governance = Governance {
+            breaker: Breaker {
+                failures: std::num::NonZeroU32::MAX,
+                ..Breaker::default()
+            },
+            ..Governance::default()
+        };
+        for own in tools {
+            let name = tool_name(&self.server, own)?;
+            let tool = self.library.lookup(name.as_str());
+            let tool = tool.with_context(|| format!("there is no tool {name}"))?;
+            let specification = tool.specification().map_err(anyhow::Error::msg)?;
+            let mut attributes = specification.attributes().clone();
+            attributes.risk = Some(RiskLevel::Reversible);
+            agent = agent.with_tool(Arc::new(specification.with_attributes(attributes)?))?;
+            governance
+                .overrides
+                .insert(name.to_string(), RiskLevel::Reversible);
+        }
+        let model: Arc<dyn ModelClient> = Arc::clone(&self.chooser) as _;
+        let one = std::slice::from_ref(&agent);
+        let crew = Crew::assemble(one, &agent, &self.library, BindingMode::Exact, &|_| {
+            Ok(Arc::clone(&model))
+        })?;
+        let crew = Arc::new(crew.governed_by(governance));
+        self.crews.insert(tools.to_vec(), Arc::clone(&crew));
+        Ok(crew)
+    }
+}
+
+/// The limits of a run: only the number of iterations ends one early. Everything is shown.
+fn settings() -> Settings {
+    Settings {
+        max_iterations: CAP,
+        max_calls: CAP * 2,
+        max_mistaken_turns: CAP * 2,
+        max_messages: 10_000,
+        context_tokens: 10_000_000,
+        ask_people: false,
+        ..Settings::default()
+    }
+}
