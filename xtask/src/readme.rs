@@ -20,11 +20,12 @@ struct Shown {
 }
 
 /// The pages whose commands are run. The README comes first: it builds the program the others use.
-const PAGES: [&str; 4] = [
+const PAGES: [&str; 5] = [
     "README.md",
     "docs/mcp.md",
     "docs/memory.md",
     "docs/plans.md",
+    "docs/playbook.md",
 ];
 
 /// Where the commands keep their runs, below the target directory.

@@ -3,6 +3,7 @@
 //! `cargo xtask bench playbook` fetches what is needed and runs this.
 
 mod arms;
+mod book;
 mod chart;
 #[path = "../machine.rs"]
 mod machine;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 
 use arms::{Arm, Filler, Frequency, Nearest, OtherDomain, Shuffled};
+use book::Book;
 use measure::{Corpus, Regime, Workers};
 use page::{Baseline, Findings, Found};
 use policy::Policy;
@@ -167,6 +169,9 @@ fn arms() -> Vec<Box<dyn Arm>> {
         Box::new(Frequency { k: K }),
         Box::new(OtherDomain(Nearest { k: K })),
         Box::new(Nearest { k: K }),
+        Box::new(Book { k: 1 }),
+        Box::new(Book { k: 3 }),
+        Box::new(Book { k: 5 }),
     ]
 }
 

@@ -20,7 +20,7 @@ use windlass_spec::{Confidence, DEFAULT_DOMAIN, StrategySection, Timestamp};
 use crate::playbook::{KeptPlaybook, PlaybookError, Playbooks};
 
 pub use self::check::{Checker, answer_matches};
-pub use self::experience::followed;
+pub use self::experience::{followed, of as experience};
 
 /// What an operator lays down about learning.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,8 +8,10 @@ use windlass_spec::{
     CallState, ErrorCategory, NonEmptyText, RiskLevel, StrategySection, Timestamp, ToolName,
 };
 
-/// What can be learned from a run; nothing if it is not over, or nobody was asked in it.
-pub(super) fn of(run: &Run, checked: Option<bool>, now: Timestamp) -> Option<Experience> {
+/// What can be learned from a run, given what whoever can tell says about its answer; nothing if it is not
+/// over, or nobody was asked in it.
+#[must_use]
+pub fn of(run: &Run, checked: Option<bool>, now: Timestamp) -> Option<Experience> {
     let end = run.end()?;
     if run.task().call.is_some() {
         return None;
