@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::program::{Place, example};
 
 const FILE: &str = "data/playbooks/tool-calling/general/strategies.jsonl";
+const NAMES: [&str; 6] = ["Ada", "Grace", "Joan", "Barbara", "Frances", "Radia"];
 const LOG: &str = "data/playbooks/tool-calling/general/evidence.jsonl";
 
 fn place() -> Place {
@@ -231,8 +232,7 @@ fn a_strategy_that_names_a_tool_nobody_has_is_named_by_file_and_line() {
         told.contains("strategies.jsonl:2: there is no tool `waveHello`"),
         "{told}"
     );
-    let told = place.run(&greet("Wave first.", &[]));
-    assert!(!told.contains("recalls o-"), "{told}");
+    place.run(&greet("Greet Grace.", &[]));
     let known = listed(&place);
     assert_eq!(known[1]["standing"], json!("retired"));
     assert_eq!(known[1]["retired"], json!("the tool `waveHello` is gone"));
@@ -265,7 +265,7 @@ fn a_checker_says_whether_a_run_succeeded() {
 #[test]
 fn a_batch_learns_in_the_order_of_its_tasks() {
     let tasks: String = (0..6)
-        .map(|task| format!("{}\n", json!({"task_id": format!("t{task}"), "description": format!("Greet guest number {task}.")})))
+        .map(|task| format!("{}\n", json!({"task_id": format!("t{task}"), "description": format!("Greet {}.", NAMES[task])})))
         .collect();
     let learned = |more: &[&str]| -> Vec<String> {
         let place = place().with("tasks.jsonl", &tasks);
@@ -288,7 +288,7 @@ fn a_batch_learns_in_the_order_of_its_tasks() {
         tasks.collect()
     };
     let in_order: Vec<String> = (0..6)
-        .map(|task| format!("Greet guest number {task}."))
+        .map(|task| format!("Greet {}.", NAMES[task]))
         .collect();
     assert_eq!(learned(&[]), in_order);
     let drawn = learned(&["--seed", "7"]);
@@ -328,7 +328,7 @@ fn processes_that_learn_at_once_lose_nothing() {
     let place = place();
     let children: Vec<_> = (0..6)
         .map(|number| {
-            let task = format!("Greet guest number {number}.");
+            let task = format!("Greet {}.", NAMES[number]);
             let mut command = place.command(&greet(&task, &[]));
             command
                 .stdout(Stdio::null())
