@@ -43,7 +43,9 @@ fn object(told: &str) -> Value {
 fn runs(place: &Place) -> Vec<Value> {
     let listed = place.run(&["runs", "list", "--json", "--limit", "1000"]);
     let lines = listed.lines().filter(|line| line.starts_with('{'));
-    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 #[test]
@@ -59,14 +61,19 @@ fn a_library_that_does_more_is_found_to_be_better() {
     assert_eq!(success["pairs"], 12);
     assert_eq!(success["b"], 1.0, "{told}");
     assert_eq!(found["differs"][0]["tool"], "lookUpPrice");
-    assert_eq!(found["sample_ratio"]["p_value"], 1.0);
+    assert!(found["sample_ratio"]["p_value"].as_f64().unwrap() > 0.99);
     let errors = &found["guard_rails"][0];
     assert_eq!(errors["guard_rail"], "errors");
     assert!(errors["effect"].as_f64().unwrap() < 0.0, "{told}");
     // Every run says what it is part of.
     let run = runs(&place)[0]["run"].as_str().unwrap().to_owned();
     let store = open(&place);
-    let metadata = store.fold(&RunId::new(&*run).unwrap()).unwrap().task().metadata.clone();
+    let metadata = store
+        .fold(&RunId::new(&*run).unwrap())
+        .unwrap()
+        .task()
+        .metadata
+        .clone();
     assert_eq!(metadata["experiment"], found["experiment"]);
     assert!(["a", "b"].contains(&metadata["arm"].as_str().unwrap()));
     assert!(metadata["pair"].as_str().unwrap().ends_with("/1"));
@@ -117,7 +124,13 @@ fn an_early_stop_leaves_the_rest_undone_and_says_so() {
     assert!(found["pairs"]["not_done"].as_u64().unwrap() > 0);
     assert!(told.ends_with("exit code 0\n"), "{told}");
     let done = runs(&place).len();
-    let again = place.run(&[&AB[..], &["--runs", "4", "--early-stop", "--resume", "--json"]].concat());
+    let again = place.run(
+        &[
+            &AB[..],
+            &["--runs", "4", "--early-stop", "--resume", "--json"],
+        ]
+        .concat(),
+    );
     assert_eq!(object(&again)["metrics"], found["metrics"]);
     assert_eq!(runs(&place).len(), done);
 }
@@ -140,7 +153,10 @@ fn mistakes_are_told_before_the_first_run() {
     assert!(told.ends_with("exit code 1\n"), "{told}");
     let place = place.with("tasks.jsonl", example("prices/tasks.jsonl"));
     let told = place.run(&[&AB[..4], &["--b", "other.toml"], &AB[6..]].concat());
-    assert!(told.contains("arm B cannot work with `other.toml`"), "{told}");
+    assert!(
+        told.contains("arm B cannot work with `other.toml`"),
+        "{told}"
+    );
     assert!(told.contains("lookUpPrice"), "{told}");
     assert!(!told.contains("arm A"), "{told}");
     for wrong in [
@@ -161,13 +177,18 @@ fn mistakes_are_told_before_the_first_run() {
 
 #[test]
 fn a_report_is_one_file_that_loads_and_runs_nothing() {
-    let tasks = example("prices/tasks.jsonl").replace("\"apples\"", "\"<script>alert('apples')</script>\"");
+    let tasks = example("prices/tasks.jsonl").replace(
+        "\"task_id\": \"apples\"",
+        "\"task_id\": \"<script>alert('apples')</script>\"",
+    );
     let place = place().with("tasks.jsonl", tasks);
     let check = "check:grep -q EUR";
     let told = place.run(
         &[
             &AB[..],
-            &["--metric", check, "--metric", "latency", "--metric", "cost", "--report", "r.html"],
+            &[
+                "--metric", check, "--metric", "latency", "--metric", "cost", "--report", "r.html",
+            ],
         ]
         .concat(),
     );
@@ -206,7 +227,10 @@ fn well_formed(text: &str) {
 
 fn begin(place: &Place, arguments: &[&str]) -> Child {
     let mut command = place.command(arguments);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command.spawn().unwrap()
 }
 
@@ -243,7 +267,10 @@ fn an_experiment_that_was_killed_goes_on_and_does_no_pair_twice() {
     assert!(told.ends_with("exit code 0\n"), "{told}");
     let runs = runs(&place);
     assert_eq!(runs.len(), 24, "each of 12 tasks once in each arm");
-    let mut ids: Vec<&str> = runs.iter().map(|run| run["task_id"].as_str().unwrap()).collect();
+    let mut ids: Vec<&str> = runs
+        .iter()
+        .map(|run| run["task_id"].as_str().unwrap())
+        .collect();
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 24);
@@ -256,7 +283,10 @@ fn another_experiment_of_the_same_name_is_not_mixed_in() {
     let place = place();
     let named = [&AB[..], &["--name", "prices"]].concat();
     assert!(place.run(&named).ends_with("exit code 0\n"));
-    let place = place.with("old.toml", example("prices/old.toml").replace("plum", "prune"));
+    let place = place.with(
+        "old.toml",
+        example("prices/old.toml").replace("plum", "prune"),
+    );
     let told = place.run(&[&named[..], &["--resume"]].concat());
     assert!(told.contains("was begun with another agent"), "{told}");
     assert!(told.ends_with("exit code 1\n"), "{told}");
@@ -266,7 +296,13 @@ fn another_experiment_of_the_same_name_is_not_mixed_in() {
 fn a_split_gives_a_principal_the_same_variant_and_writes_it_down() {
     let place = place();
     let run = [
-        "run", "agent.gram", "Look up the price of apples", "--library", "split.toml", "--model", "reflex",
+        "run",
+        "agent.gram",
+        "Look up the price of apples",
+        "--library",
+        "split.toml",
+        "--model",
+        "reflex",
     ];
     for _ in 0..2 {
         assert!(place.run(&run).ends_with("exit code 0\n"));
@@ -302,7 +338,6 @@ fn a_split_gives_a_principal_the_same_variant_and_writes_it_down() {
 fn called(store: &Store, number: u32, variant: &str, is_success: bool) {
     let run = RunId::new(format!("run-{number}")).unwrap();
     let second = -100_000 + i64::from(number) * 10;
-    let mut state = None;
     let started = Event::Started {
         run: run.clone(),
         agent: Box::new(agent()),
@@ -323,7 +358,6 @@ fn called(store: &Store, number: u32, variant: &str, is_success: bool) {
         task_id: None,
     };
     let journal = store.start(new, &started, Durability::Relaxed).unwrap();
-    let _ = state.insert(&journal);
     let call = RequestedCall {
         tool: "search".to_owned(),
         arguments: RequestedArguments::Json(json!({"query": "bees"})),
@@ -376,7 +410,12 @@ fn a_split_is_read_out_by_principals_and_not_believed_if_it_is_not_as_meant() {
     let told = place.run(&["ab", "report", "--report", "split.html"]);
     assert!(told.contains("search: experiment ranking"), "{told}");
     assert!(told.ends_with("exit code 0\n"), "{told}");
-    well_formed(place.read("split.html").trim_start_matches("<!doctype html>").trim());
+    well_formed(
+        place
+            .read("split.html")
+            .trim_start_matches("<!doctype html>")
+            .trim(),
+    );
     let told = place.run(&["ab", "report", "search", "--json"]);
     let found = object(&told);
     let new = &found["variants"][0];
@@ -396,7 +435,11 @@ fn a_split_is_read_out_by_principals_and_not_believed_if_it_is_not_as_meant() {
     let told = place.run(&["ab", "report", "search"]);
     assert!(told.contains("split otherwise than was meant"), "{told}");
     assert!(told.contains("invalid"), "{told}");
-    assert!(place.run(&["ab", "report", "pay"]).contains("no tool with variants"));
+    assert!(
+        place
+            .run(&["ab", "report", "pay"])
+            .contains("no tool with variants")
+    );
     let told = place.run(&["ab", "report", "--since", "1h", "--json"]);
     assert!(!told.contains("\"tool\""), "{told}");
     let told = place.run(&["ab", "report", "--since", "yesterday"]);

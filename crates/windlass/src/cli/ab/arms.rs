@@ -42,8 +42,8 @@ pub(super) fn options(command: &AbRun, arm: Arm) -> CrewOptions {
 
 fn named(command: &AbRun, arm: Arm) -> &str {
     match arm {
-        Arm::A => &command.a,
-        Arm::B => &command.b,
+        Arm::A => command.a(),
+        Arm::B => command.b(),
     }
 }
 
@@ -145,8 +145,8 @@ pub(super) fn digest(
     }
     let all = json!({
         "agent": chosen.agent,
-        "a": content(&command.a)?,
-        "b": content(&command.b)?,
+        "a": content(command.a())?,
+        "b": content(command.b())?,
         "libraries": others,
         "tasks": tasks,
         "seed": command.seed,
