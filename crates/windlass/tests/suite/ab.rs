@@ -427,7 +427,9 @@ fn a_split_is_read_out_by_principals_and_not_believed_if_it_is_not_as_meant() {
     assert!(found["sample_ratio"].as_f64().unwrap() > 0.9);
     let success = &found["compared"][0];
     assert_eq!(success["metric"], "success");
-    assert_eq!(success["a"], "new");
+    assert_eq!(success["base"], "new");
+    assert_eq!(success["variant"], "old");
+    assert_eq!(success["a"], 1.0);
     // Nobody came to the other variant since.
     for number in 40..70 {
         called(&store, number, "new", true);
