@@ -114,6 +114,23 @@ fn a_library_against_itself_is_an_a_a_test_and_has_no_winner() {
 }
 
 #[test]
+fn failures_of_one_arm_do_not_stop_the_calls_of_the_other() {
+    // A fails at everything, so often in a row with one job that a breaker would have tripped for both.
+    let place = place().with(
+        "old.toml",
+        example("prices/old.toml").replace("*apple* | *pear* | *plum* | *cherr*", "*moon*"),
+    );
+    let told = place.run(&[&AB[..], &["--runs", "2", "--jobs", "8", "--json"]].concat());
+    let found = object(&told);
+    assert_eq!(found["metrics"][0]["a"], 0.0, "{told}");
+    assert_eq!(found["metrics"][0]["b"], 1.0, "{told}");
+    let denials = &found["guard_rails"][1];
+    assert_eq!(denials["a"], 0.0, "{told}");
+    let other = place.run(&[&AB[..4], &["--b", "old.toml", "--json"], &AB[6..]].concat());
+    assert_eq!(object(&other)["guard_rails"][1]["a"], 0.0, "{other}");
+}
+
+#[test]
 fn an_early_stop_leaves_the_rest_undone_and_says_so() {
     let place = place();
     let told = place.run(&[&AB[..], &["--runs", "4", "--early-stop", "--json"]].concat());

@@ -16,6 +16,10 @@ use crate::cli::crew::{self, Chosen};
 use crate::cli::libraries::{self, Sought};
 use crate::cli::settings::{self, Governed};
 
+/// A tool that keeps failing is left alone, whoever calls it. In an experiment that would let the failures
+/// of one arm stop the calls of the other.
+const UNBROKEN: &str = "breaker.failures=1000";
+
 /// One side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Side {
@@ -37,6 +41,7 @@ pub(super) struct Differs {
 pub(super) fn options(command: &AbRun, arm: Arm) -> CrewOptions {
     let mut options = command.crew.clone();
     options.library.insert(0, named(command, arm).to_owned());
+    options.set.insert(0, UNBROKEN.to_owned());
     options
 }
 
