@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
 use windlass_core::run::{CallEnd, Event, Ran, Settings, Task, Variant};
 use windlass_spec::{Effect, ErrorCategory, Failure, RunId, ToolName, Turn};
-use windlass_store::{Durability, NewRun, Store};
+use windlass_store::{Durability, NewRun, RunFilter, Store};
 
 use super::program::{Place, example};
 use super::seeded::{agent, at, open};
@@ -282,11 +282,11 @@ fn an_experiment_that_was_killed_goes_on_and_does_no_pair_twice() {
     let found = object(&told);
     assert_eq!(found["pairs"]["complete"], 12, "{told}");
     assert!(told.ends_with("exit code 0\n"), "{told}");
-    let runs = runs(&place);
+    let runs = open(&place).runs(&RunFilter::default()).unwrap();
     assert_eq!(runs.len(), 24, "each of 12 tasks once in each arm");
     let mut ids: Vec<&str> = runs
         .iter()
-        .map(|run| run["task_id"].as_str().unwrap())
+        .filter_map(|run| run.task_id.as_deref())
         .collect();
     ids.sort_unstable();
     ids.dedup();
