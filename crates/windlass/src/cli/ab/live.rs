@@ -395,6 +395,9 @@ fn latency(seen: &Seen) -> f64 {
     seen.milliseconds / seen.calls.max(1) as f64
 }
 
+/// A metric: its name, how it is judged, and what it is of a principal.
+type By = (&'static str, Measure, fn(&Seen) -> f64);
+
 /// Holds every variant against the one that most were to get. The chance of an error is shared between
 /// them.
 fn compared(
@@ -413,7 +416,7 @@ fn compared(
     let each = alpha / (variants.len().saturating_sub(1)).max(1) as f64;
     let mut all = Vec::new();
     for other in others {
-        let metrics: [(&'static str, Measure, fn(&Seen) -> f64); 2] = [
+        let metrics: [By; 2] = [
             ("success", Measure::SHARE, success),
             ("latency", Measure::EXPENSE, latency),
         ];
