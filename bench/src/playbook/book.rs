@@ -42,10 +42,10 @@ pub fn logs(training: &Training<'_>) -> Logs {
 /// The log of each domain.
 pub type Logs = HashMap<String, Vec<Evidence>>;
 
-/// What a run teaches. Whether its task was solved is known in training, as by a checker, and only there.
+/// What a run teaches, judged by what happened in it and by nothing else.
 fn learned(turn: &TrainingTurn<'_>) -> Option<Evidence> {
     let at = windlass_runtime::now();
-    let experience = experience(turn.run, Some(turn.is_success), at)?;
+    let experience = experience(turn.run, None, at)?;
     let evidence = GroundedReflector::default().reflect(&experience, Vec::new())?;
     Some(Evidence::Run(Box::new(evidence)))
 }

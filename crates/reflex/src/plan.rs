@@ -43,9 +43,10 @@ impl Plan {
     ) -> Self {
         let task = reading.text.source.as_str();
         let whole = reflex.best(reading, tools).filter(|best| reflex.fits(best));
-        let mut steps = from_strategy(reflex, reading, tools, sequences, whole.as_ref());
+        let parts = from_parts(reflex, reading, tools);
+        let mut steps = from_strategy(reflex, reading, tools, sequences, whole.as_ref(), &parts);
         if steps.is_empty() {
-            steps = from_parts(reflex, reading, tools);
+            steps = parts;
         }
         if steps.len() < 2
             && steps.first().is_none_or(|step| !step.from_strategy)
@@ -88,20 +89,23 @@ fn step(decision: &Decision, text: String) -> Step {
     }
 }
 
-/// A strategy fits if it uses the tool that fits the task best and its first call can be made.
+/// A strategy fits if it uses the tool that fits the task best and its first call can be made. It may say more
+/// than the task does, but leave out nothing that the task asks for.
 fn from_strategy(
     reflex: &Reflex,
     reading: &Reading,
     tools: &[ToolView<'_>],
     sequences: &[Vec<usize>],
     whole: Option<&Decision>,
+    parts: &[Step],
 ) -> Vec<Step> {
     let fitting = sequences.iter().find(|sequence| {
         let relevant = whole.is_none_or(|best| sequence.contains(&best.ranked.index));
         let possible = sequence
             .first()
             .is_some_and(|&first| reflex.filled(reading, &tools[first]).missing.is_empty());
-        relevant && possible
+        let is_whole = parts.iter().all(|part| sequence.contains(&part.tool));
+        relevant && possible && is_whole
     });
     fitting
         .into_iter()

@@ -333,7 +333,9 @@ impl Drive<'_> {
                         let who = self.journal.who();
                         self.driver.durable.note_gap(&self.run, who, gap).await?;
                     }
-                    if !self.driver.learns_later {
+                    if !self.driver.learns_later && self.driver.is_learning() {
+                        // What is learned from must have happened, whoever dies now.
+                        self.journal.sync().await?;
                         self.driver.learn(&self.run).await;
                     }
                     self.journal.end(&end).await?;

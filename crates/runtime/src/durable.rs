@@ -204,6 +204,11 @@ pub trait Journal: Send + Sync {
     /// What others want of the run, in the order in which they said so.
     fn mail(&self) -> DurableFuture<'_, Vec<Mail>>;
 
+    /// Waits until everything so far is safe from a crash.
+    fn sync(&mut self) -> DurableFuture<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Notes that the run is over, and waits until all of it is safe from a crash.
     fn end<'j>(&'j mut self, end: &'j RunEnd) -> DurableFuture<'j, ()>;
 }

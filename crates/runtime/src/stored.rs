@@ -358,6 +358,11 @@ impl Journal for StoredJournal {
         }
     }
 
+    fn sync(&mut self) -> DurableFuture<'_, ()> {
+        let journal = Arc::clone(&self.journal);
+        waiting(move || journal.sync())
+    }
+
     fn end<'j>(&'j mut self, end: &'j RunEnd) -> DurableFuture<'j, ()> {
         if self.journal.is_crowded() {
             let (journal, end) = (Arc::clone(&self.journal), end.clone());

@@ -110,7 +110,8 @@ pub enum Verdict {
     },
     /// The data do not show which is better, if one is.
     NoDifferenceShown {
-        /// Where the difference is.
+        /// Where the difference is. Written once, with the rest of the analysis.
+        #[serde(skip)]
         interval: Option<Interval>,
         /// About how many more pairs would show a difference of the size that was seen; none if there
         /// was none, or more than anybody would run.

@@ -1,8 +1,9 @@
 //! How good something is at least, seen so often: the lower end of Wilson's interval for a share. It
 //! ranks twenty of twenty-two above one of one, as a ratio would not.
 
-/// How many standard deviations a rank looks down: five in six that are seen like this are better.
-const RANKING: f64 = 1.0;
+/// How many standard deviations a rank looks down: two in three that are seen like this are better. Looking
+/// further down would rank what is often used before what is like the task.
+const RANKING: f64 = 0.5;
 
 /// The share of successes that can be relied on, for ranking. A half if nothing was seen.
 #[must_use]

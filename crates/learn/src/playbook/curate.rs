@@ -32,8 +32,8 @@ pub struct CurationSettings {
     pub unused_after: usize,
     /// How similar the words of strategies without tools must be to be one.
     pub same_meaning: f32,
-    /// In how many runs a part of a sequence must succeed before it is a strategy of its own.
-    pub runs_of_part: usize,
+    /// How similar tasks must be for what their sequences have in common to be a strategy of its own.
+    pub similar_tasks: f32,
     /// How many tasks are kept as examples of one strategy.
     pub examples: usize,
 }
@@ -45,7 +45,7 @@ impl Default for CurationSettings {
             max_tokens: 60_000,
             unused_after: 2_000,
             same_meaning: 0.92,
-            runs_of_part: 2,
+            similar_tasks: 0.5,
             examples: 12,
         }
     }
@@ -160,7 +160,7 @@ impl SemanticCurator {
         for entry in counting(entries) {
             drafts.take(entry);
         }
-        drafts.add_parts();
+        drafts.add_common(&self.embedder);
         let merged = self.same_words(&drafts);
         drafts.merge(&merged);
         drafts.into_playbook(entries.len())

@@ -283,7 +283,7 @@ impl PlaybookIndex {
                 let bound = self.strategies[strategy as usize].lower_bound;
                 let meaning = (similarity - query.floor) / (1.0 - query.floor).max(f32::EPSILON);
                 (
-                    f64::from(meaning.clamp(0.0, 1.0)) * bound,
+                    f64::from(meaning.clamp(0.0, 1.0)).powi(2) * bound,
                     strategy,
                     similarity,
                     example,
@@ -294,50 +294,61 @@ impl PlaybookIndex {
         self.choose(&found, query.count)
     }
 
-    /// Takes the best, but nothing that another one says already, no warning of what another one
-    /// advises, and few warnings.
+    /// Takes the best, but nothing that another one says already. What to do goes before what not to do:
+    /// there are warnings only where there is room left, few of them, and none of what is advised.
     fn choose(&self, found: &[(f64, u32, f32, u32)], count: usize) -> Vec<Recalled> {
+        let is_pitfall = |strategy: u32| {
+            let strategy = &self.strategies[strategy as usize].strategy;
+            strategy.section == StrategySection::Pitfalls
+        };
         let mut chosen: Vec<Recalled> = Vec::new();
-        let mut warnings = 0;
         for (score, strategy, similarity, example) in found {
             if chosen.len() == count {
-                break;
+                return chosen;
             }
-            let this = &self.strategies[*strategy as usize];
-            let sequence = this.strategy.tool_sequence();
-            let is_pitfall = this.strategy.section == StrategySection::Pitfalls;
-            let mut advised = chosen
-                .iter()
-                .filter(|other| other.section == StrategySection::Strategies);
-            let is_needless = match sequence {
-                [] => false,
-                [.., last] if is_pitfall => {
-                    warnings >= count / PITFALL_SHARE
-                        || this.strategy.harmful_count < WARNED_AFTER
-                        || advised.any(|other| other.sequence.contains(last))
-                }
-                _ => advised.any(|other| {
-                    other
+            let sequence = self.strategies[*strategy as usize].strategy.tool_sequence();
+            let is_said = |other: &Recalled| {
+                !sequence.is_empty()
+                    && other
                         .sequence
                         .windows(sequence.len())
                         .any(|part| part == sequence)
-                }),
             };
-            if is_needless {
-                continue;
+            if !is_pitfall(*strategy) && !chosen.iter().any(is_said) {
+                chosen.push(self.recalled(*strategy, *example, *similarity, *score));
             }
-            warnings += usize::from(is_pitfall);
-            chosen.push(Recalled {
-                id: this.id.clone(),
-                section: this.strategy.section,
-                sequence: sequence.to_vec(),
-                text: this.told(*example),
-                similarity: *similarity,
-                lower_bound: this.lower_bound,
-                score: *score,
-            });
         }
+        let room = (count - chosen.len()).min(count / PITFALL_SHARE);
+        let mut warnings = Vec::new();
+        for (score, strategy, similarity, example) in found {
+            let this = &self.strategies[*strategy as usize].strategy;
+            let last = this.tool_sequence().last();
+            let is_advised = chosen
+                .iter()
+                .any(|other| last.is_some_and(|last| other.sequence.contains(last)));
+            if is_pitfall(*strategy)
+                && warnings.len() < room
+                && this.harmful_count >= WARNED_AFTER
+                && !is_advised
+            {
+                warnings.push(self.recalled(*strategy, *example, *similarity, *score));
+            }
+        }
+        chosen.extend(warnings);
         chosen
+    }
+
+    fn recalled(&self, strategy: u32, example: u32, similarity: f32, score: f64) -> Recalled {
+        let this = &self.strategies[strategy as usize];
+        Recalled {
+            id: this.id.clone(),
+            section: this.strategy.section,
+            sequence: this.strategy.tool_sequence().to_vec(),
+            text: this.told(example),
+            similarity,
+            lower_bound: this.lower_bound,
+            score,
+        }
     }
 
     /// Which of the tools that strategies name are there; none if any will do.

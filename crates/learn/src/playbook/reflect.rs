@@ -105,7 +105,7 @@ impl GroundedReflector {
             .filter(|call| call.teaches && call.outcome.is_ok())
             .map(|call| &call.tool)
             .collect();
-        let sequence = without_repeats(&succeeded);
+        let sequence: Vec<ToolName> = succeeded.iter().copied().cloned().collect();
         let recalled = votes(experience, &succeeded, verdict);
         let pitfalls = match verdict {
             Verdict::Unclear => Vec::new(),
@@ -158,17 +158,6 @@ impl GroundedReflector {
             }
         }
     }
-}
-
-/// The same tool several times in a row is one step.
-fn without_repeats(tools: &[&ToolName]) -> Vec<ToolName> {
-    let mut sequence: Vec<ToolName> = Vec::new();
-    for tool in tools {
-        if sequence.last() != Some(tool) {
-            sequence.push((*tool).clone());
-        }
-    }
-    sequence
 }
 
 /// Whether all of `wanted` stand in `tools`, in that order, with whatever between them.

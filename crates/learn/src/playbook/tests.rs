@@ -256,13 +256,31 @@ fn a_run_counts_once_for_a_strategy() {
 }
 
 #[test]
-fn parts_of_sequences_become_strategies_when_they_repeat() {
-    let one = entry(succeeded("r1", "One", &["a", "b", "c", "d"]));
-    let two = entry(succeeded("r2", "Two", &["x", "b", "c", "y"]));
+fn what_similar_tasks_have_in_common_becomes_a_strategy() {
+    let one = entry(succeeded(
+        "r1",
+        "Refund the order of Ada",
+        &["a", "b", "x", "c", "d"],
+    ));
+    let two = entry(succeeded(
+        "r2",
+        "Refund the order of Grace",
+        &["z", "b", "c", "y"],
+    ));
+    let other = entry(succeeded(
+        "r3",
+        "What is the weather in Rome?",
+        &["b", "c", "q"],
+    ));
     assert_eq!(fold(std::slice::from_ref(&one)).strategies.len(), 1);
-    let playbook = fold(&[one, two]);
-    assert_eq!(with_tools(&playbook, &["b", "c"]).tally.helpful(), 2);
-    assert_eq!(playbook.strategies.len(), 3);
+    let playbook = fold(&[one, two, other]);
+    let common = with_tools(&playbook, &["b", "c"]);
+    assert_eq!(common.tally.helpful(), 2);
+    assert_eq!(
+        common.strategy.example_task,
+        Some(text("Refund the order of Ada"))
+    );
+    assert_eq!(playbook.strategies.len(), 4);
 }
 
 #[test]

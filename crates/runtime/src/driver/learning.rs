@@ -8,6 +8,11 @@ use crate::learning::{Learned, learn, recall};
 use crate::progress::Progress;
 
 impl Driver {
+    /// Whether runs that are over change a playbook.
+    pub(super) fn is_learning(&self) -> bool {
+        self.playbooks.is_some() && self.crew.learns()
+    }
+
     /// Takes a run that is over into the playbook of its domain, if its crew learns. What cannot be
     /// written is told to whoever watches; the run is what it is.
     pub async fn learn(&self, run: &Run) -> Option<Learned> {

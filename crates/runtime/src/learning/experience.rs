@@ -2,10 +2,12 @@
 //! a call that changes something, made after something was read from outside, teaches nothing, because
 //! what was read may have asked for it.
 
+use serde_json::Value;
 use windlass_core::run::{Entry, Mistake, RecalledStrategy, Run, RunEnd};
 use windlass_learn::playbook::{Ended, Experience, RecalledBefore, Tried, is_subsequence};
 use windlass_spec::{
-    CallState, ErrorCategory, NonEmptyText, RiskLevel, StrategySection, Timestamp, ToolName,
+    CallRecord, CallState, ErrorCategory, NonEmptyText, RiskLevel, StrategySection, Timestamp,
+    ToolName,
 };
 
 /// What can be learned from a run, given what whoever can tell says about its answer; nothing if it is not
@@ -104,13 +106,53 @@ fn calls(run: &Run) -> Vec<Tried> {
             .is_tainted_at(record.id())
             .unwrap_or_else(|_| run.is_tainted());
         let is_harmless = run.risk(record.id()) == RiskLevel::Reversible;
+        let is_needed = !is_harmless || !is_in_vain(run, record);
         calls.push(Tried {
             tool: record.tool_name().clone(),
             outcome,
-            teaches: !is_tainted || is_harmless,
+            teaches: (!is_tainted || is_harmless) && is_needed,
         });
     }
     calls
+}
+
+/// Whether a call only looked around: it was asked for without arguments, changed nothing, and nothing that
+/// came after it used what it found.
+fn is_in_vain(run: &Run, record: &CallRecord) -> bool {
+    if !record.arguments().is_empty() {
+        return false;
+    }
+    let Some(Ok(result)) = record.outcome() else {
+        return false;
+    };
+    let mut later = run
+        .calls()
+        .skip_while(|call| call.id() != record.id())
+        .skip(1)
+        .filter(|call| call.was_permitted())
+        .peekable();
+    // What comes last is what was asked for.
+    if later.peek().is_none() {
+        return false;
+    }
+    let mut found = Vec::new();
+    scalars(result, &mut found);
+    !later.any(|call| {
+        let mut used = Vec::new();
+        scalars(&Value::Object(call.arguments().clone()), &mut used);
+        used.iter().any(|used| found.contains(used))
+    })
+}
+
+/// The texts and numbers in a value that say something.
+fn scalars(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if text.len() > 2 => found.push(text.clone()),
+        Value::Number(number) => found.push(number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| scalars(item, found)),
+        Value::Object(fields) => fields.values().for_each(|field| scalars(field, found)),
+        Value::String(_) | Value::Bool(_) | Value::Null => {}
+    }
 }
 
 /// The tool of a call that a person refused or undid.

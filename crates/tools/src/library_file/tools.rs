@@ -1,6 +1,6 @@
 //! The tools of a library file: from tables to tools.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -176,8 +176,9 @@ impl<'e, 'i> Entry<'e, 'i> {
             return format!("{} {}", text(http, "method"), text(http, "url"));
         }
         let mut told = words("command").join(" ");
-        let directory = self.base_directory.join(text(self.table, "directory"));
-        if directory != Path::new(".") && directory != Path::new("./") {
+        let below = text(self.table, "directory");
+        let directory: PathBuf = self.base_directory.join(below).components().collect();
+        if directory != Path::new(".") {
             told = format!("{told} (in {})", directory.display());
         }
         match words("environment").as_slice() {

@@ -53,7 +53,7 @@ fn who_is_assigned_what_never_changes() {
     let split = split(&[("old", 1.0), ("new", 1.0)]).unwrap();
     let of = |principal: &str| split.variant_of(&tool, "local", principal).name.to_string();
     let told: Vec<String> = ["ada", "bob", "cyd", "dan", "eve", "fay"].map(of).into();
-    assert_eq!(told.join(" "), "PLACEHOLDER");
+    assert_eq!(told.join(" "), "new old new new old new");
 }
 
 #[test]
@@ -114,4 +114,98 @@ fn the_riskiest_request_decides() {
     );
     assert_eq!(riskiest([None, Some(Post)].into_iter()), Some(Post));
     assert_eq!(riskiest([None, Some(Get)].into_iter()), None);
+}
+
+fn library(variants: &str) -> Result<crate::ToolLibrary, String> {
+    let text = format!(
+        "name = \"shop\"\n[tools.search]\ndescription = \"Searches\"\n\
+         signature = \"(query: Text) --> IO Text\"\n{variants}"
+    );
+    crate::ToolLibrary::from_toml(&text, std::path::Path::new(".")).map_err(|errors| {
+        let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        told.join("\n")
+    })
+}
+
+#[test]
+fn a_library_file_says_what_the_variants_are() {
+    let library = library(
+        "experiment = \"ranking\"\n\
+         [[tools.search.variants]]\nname = \"old\"\nweight = 3\ncommand = [\"old\"]\n\
+         [[tools.search.variants]]\nname = \"new\"\ncommand = [\"new\"]\n",
+    )
+    .unwrap();
+    let tool = library.lookup("search").unwrap();
+    let split = tool.splits().unwrap();
+    assert_eq!(split.experiment(), "ranking");
+    let told: Vec<(&str, f64)> = split
+        .variants()
+        .iter()
+        .map(|variant| (variant.name.as_str(), variant.weight))
+        .collect();
+    assert_eq!(told, [("old", 3.0), ("new", 1.0)]);
+    assert_eq!(
+        tool.implementation(),
+        Some("ranking [old (weight 3): old; new (weight 1): new]")
+    );
+}
+
+#[test]
+fn mistakes_in_variants_are_told_with_their_place() {
+    let told = library(
+        "[[tools.search.variants]]\nname = \"old\"\nweight = -1\ncommand = [\"old\"]\n\
+         [[tools.search.variants]]\nname = \"new\"\ncolour = \"red\"\n",
+    )
+    .unwrap_err();
+    assert!(
+        told.contains("`tools.search.variants[0].weight` must be a number"),
+        "{told}"
+    );
+    assert!(
+        told.contains("`tools.search.variants[1].colour` is not a key"),
+        "{told}"
+    );
+    assert!(
+        told.contains("`tools.search.variants[1]` has nothing to run"),
+        "{told}"
+    );
+    let told = library("experiment = \"x\"\ncommand = [\"a\"]\n").unwrap_err();
+    assert!(told.contains("is only for `variants`"), "{told}");
+    let one = "[[tools.search.variants]]\nname = \"old\"\ncommand = [\"old\"]\n";
+    let told = library(one).unwrap_err();
+    assert!(told.contains("at least two variants"), "{told}");
+    let told = library(&one.repeat(2)).unwrap_err();
+    assert!(told.contains("there are two variants `old`"), "{told}");
+    let told = library(&format!("command = [\"a\"]\n{}", one.repeat(2))).unwrap_err();
+    assert!(told.contains("more than one thing to run"), "{told}");
+}
+
+#[test]
+fn every_variant_must_fit_the_specification() {
+    let other = Tool::builder("search")
+        .description("Searches")
+        .signature("(term: Text) --> IO Text")
+        .handler(|_: Value| async move { Ok(json!("other")) })
+        .build()
+        .unwrap();
+    let variant = |name: &str, tool: Tool| Variant {
+        name: text(name),
+        weight: 1.0,
+        tool,
+    };
+    let split = Split::new(
+        text("ranking"),
+        vec![variant("old", says("old")), variant("new", other)],
+    );
+    let library = crate::ToolLibrary::new("shop").with(says("outer").split(split.unwrap()));
+    let specification = Arc::new(says("outer").specification().unwrap());
+    let failure = library
+        .bind_tool(&specification, crate::BindingMode::Exact)
+        .unwrap_err();
+    assert!(
+        failure
+            .to_string()
+            .contains("variant `new`: schema differs"),
+        "{failure}"
+    );
 }

@@ -17,11 +17,8 @@ use super::report::Reporter;
 
 pub(super) fn run(command: &Ab, reporter: &Reporter) -> anyhow::Result<Outcome> {
     let data = command.data.as_deref();
-    match (&command.command, &command.experiment) {
-        (Some(AbCommand::Report(report)), _) => live::run(report, data),
-        (None, Some(experiment)) => experiment::run(experiment, data, reporter),
-        (None, None) => anyhow::bail!(
-            "there is nothing to compare\nhint: windlass ab AGENT --a LIBRARY --b LIBRARY --tasks FILE"
-        ),
+    match &command.command {
+        Some(AbCommand::Report(report)) => live::run(report, data),
+        None => experiment::run(&command.experiment, data, reporter),
     }
 }

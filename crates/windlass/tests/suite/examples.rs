@@ -53,7 +53,9 @@ fn examples_are_in_the_canonical_layout() {
         examples.join("newsroom.gram"),
         examples.join("researcher.gram"),
     ];
-    for folder in ["units", "notes", "sql", "calendar", "lookup", "office"] {
+    for folder in [
+        "units", "notes", "sql", "calendar", "lookup", "office", "prices",
+    ] {
         files.push(examples.join(folder).join("agent.gram"));
     }
     let output = Command::new(env!("CARGO_BIN_EXE_windlass"))

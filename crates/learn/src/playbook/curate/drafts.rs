@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use windlass_embed::{Embedding, StaticEmbedder};
 use windlass_spec::{
     AgentName, NonEmptyText, RunId, StrategyId, StrategySection, Timestamp, ToolCallingStrategy,
     ToolName,
@@ -13,8 +14,15 @@ use crate::playbook::evidence::{Evidence, RunEvidence, Verdict, Vote};
 use crate::playbook::tally::{Prior, Tally};
 use crate::playbook::words::{id_of, strategy_id, what_failed, what_worked};
 
-/// How long the parts of a sequence are that may become strategies of their own.
-const PARTS: std::ops::RangeInclusive<usize> = 2..=3;
+/// How many successes are compared with each other, the latest ones.
+const MOST_COMPARED: usize = 500;
+
+/// How many tools similar tasks must have in common. One alone says too little about either.
+const SHORTEST_PART: usize = 2;
+
+/// How many tools a strategy has at most. What is longer is no pattern; what it has in common with others may
+/// be.
+const LONGEST: usize = 12;
 
 /// How many runs that prove a strategy are named in its line.
 const NAMED_RUNS: usize = 5;
@@ -36,18 +44,43 @@ struct Draft {
     is_gone: bool,
 }
 
-/// What a sequence is that showed in several runs.
-#[derive(Default)]
-struct Part {
-    /// The runs in which it succeeded, with how many turns they took.
-    runs: Vec<(
-        RunId,
-        AgentName,
-        Option<NonEmptyText>,
-        Timestamp,
-        u32,
-        usize,
-    )>,
+/// A run that succeeded.
+struct Success {
+    run: RunId,
+    agent: AgentName,
+    task: NonEmptyText,
+    sequence: Vec<ToolName>,
+    at: Timestamp,
+    iterations: u32,
+    /// How many runs there were then.
+    now: usize,
+}
+
+/// The longest sequence that is part of both, with whatever between its tools.
+fn in_common(one: &[ToolName], two: &[ToolName]) -> Vec<ToolName> {
+    let width = two.len() + 1;
+    let mut longest = vec![0_usize; (one.len() + 1) * width];
+    for (i, left) in one.iter().enumerate().rev() {
+        for (j, right) in two.iter().enumerate().rev() {
+            longest[i * width + j] = match left == right {
+                true => longest[(i + 1) * width + j + 1] + 1,
+                false => longest[(i + 1) * width + j].max(longest[i * width + j + 1]),
+            };
+        }
+    }
+    let (mut i, mut j) = (0, 0);
+    let mut common = Vec::new();
+    while i < one.len() && j < two.len() {
+        if one[i] == two[j] {
+            common.push(one[i].clone());
+            (i, j) = (i + 1, j + 1);
+        } else if longest[(i + 1) * width + j] >= longest[i * width + j + 1] {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    common
 }
 
 /// The strategies that the entries so far come to.
@@ -58,7 +91,7 @@ pub(super) struct Drafts {
     /// Where each id leads, also those that were merged.
     places: HashMap<StrategyId, usize>,
     by_tools: HashMap<(StrategySection, Vec<ToolName>), usize>,
-    parts: BTreeMap<Vec<ToolName>, Part>,
+    successes: Vec<Success>,
     runs: HashSet<RunId>,
     /// What each agent lacked when it last ran.
     lacks: BTreeMap<AgentName, BTreeSet<ToolName>>,
@@ -72,7 +105,7 @@ impl Drafts {
             drafts: Vec::new(),
             places: HashMap::new(),
             by_tools: HashMap::new(),
-            parts: BTreeMap::new(),
+            successes: Vec::new(),
             runs: HashSet::new(),
             lacks: BTreeMap::new(),
         }
@@ -144,9 +177,11 @@ impl Drafts {
             }
         }
         if run.verdict == Verdict::Succeeded && !run.sequence.is_empty() {
-            let content = || what_worked(&run.sequence, run.task.as_ref());
-            self.prove(StrategySection::Strategies, &run.sequence, content, run);
-            self.note_parts(run, now);
+            if run.sequence.len() <= LONGEST {
+                let content = || what_worked(&run.sequence, run.task.as_ref());
+                self.prove(StrategySection::Strategies, &run.sequence, content, run);
+            }
+            self.note_success(run, now);
         }
         for pitfall in &run.pitfalls {
             let content = || what_failed(&pitfall.sequence, pitfall.category, run.task.as_ref());
@@ -301,55 +336,75 @@ impl Drafts {
         self.drafts[place].is_gone = true;
         self.places.retain(|_, at| *at != place);
         self.by_tools.retain(|_, at| *at != place);
-        // What it is part of must be seen anew as well.
-        let tools = self.drafts[place].strategy.tool_sequence().to_vec();
-        self.parts.remove(&tools);
     }
 
-    /// Notes the parts of a run's sequence that may be strategies of their own.
-    fn note_parts(&mut self, run: &RunEvidence, now: usize) {
-        let mut parts: BTreeSet<&[ToolName]> = BTreeSet::new();
-        for length in PARTS {
-            if length < run.sequence.len() {
-                parts.extend(run.sequence.windows(length));
+    /// Notes a success, whose sequence may have something in common with that of another.
+    fn note_success(&mut self, run: &RunEvidence, now: usize) {
+        let Some(task) = &run.task else { return };
+        self.successes.push(Success {
+            run: run.run.clone(),
+            agent: run.agent.clone(),
+            task: task.clone(),
+            sequence: run.sequence.clone(),
+            at: run.at,
+            iterations: run.iterations,
+            now,
+        });
+    }
+
+    /// Makes strategies of what similar tasks have in common: whatever else was done on the way is not in
+    /// both.
+    pub(super) fn add_common(&mut self, embedder: &StaticEmbedder) {
+        let successes = std::mem::take(&mut self.successes);
+        // The same done again for the same task has nothing new in common with anything.
+        let mut alike: BTreeMap<(&NonEmptyText, &[ToolName]), Vec<&Success>> = BTreeMap::new();
+        for success in &successes {
+            let key = (&success.task, success.sequence.as_slice());
+            alike.entry(key).or_default().push(success);
+        }
+        let mut groups: Vec<Vec<&Success>> = alike.into_values().collect();
+        groups.sort_by_key(|group| group.last().map(|last| std::cmp::Reverse(last.now)));
+        groups.truncate(MOST_COMPARED);
+        groups.reverse();
+        let meanings: Vec<Embedding> = groups
+            .iter()
+            .map(|group| embedder.embed(group[0].task.as_str()))
+            .collect();
+        let mut common: BTreeMap<Vec<ToolName>, BTreeSet<usize>> = BTreeMap::new();
+        for (one, meaning) in meanings.iter().enumerate() {
+            for (two, other) in meanings.iter().enumerate().skip(one + 1) {
+                if meaning.cosine(other) < self.settings.similar_tasks {
+                    continue;
+                }
+                let both = in_common(&groups[one][0].sequence, &groups[two][0].sequence);
+                if both.len() >= SHORTEST_PART {
+                    common.entry(both).or_default().extend([one, two]);
+                }
             }
         }
-        for part in parts {
-            let noted = self.parts.entry(part.to_vec()).or_default();
-            noted.runs.push((
-                run.run.clone(),
-                run.agent.clone(),
-                run.task.clone(),
-                run.at,
-                run.iterations,
-                now,
-            ));
-        }
-    }
-
-    /// Makes strategies of the parts that succeeded in enough runs, and counts those of others.
-    pub(super) fn add_parts(&mut self) {
-        let needed = self.settings.runs_of_part;
-        for (sequence, part) in std::mem::take(&mut self.parts) {
-            let key = (StrategySection::Strategies, sequence);
-            let known = self.by_tools.contains_key(&key);
-            let Some((_, _, task, at, ..)) = part.runs.first() else {
+        for (sequence, places) in common {
+            let members = || places.iter().flat_map(|place| &groups[*place]);
+            let Some(first) = members().next() else {
                 continue;
             };
-            if !known && part.runs.len() < needed {
-                continue;
-            }
-            let content = || what_worked(&key.1, task.as_ref());
-            let place = self.place_of(key.0, &key.1, content, task.as_ref(), *at);
+            let content = || what_worked(&sequence, Some(&first.task));
+            let section = StrategySection::Strategies;
+            let place = self.place_of(section, &sequence, content, Some(&first.task), first.at);
             let Some(place) = place else { continue };
             let limit = self.settings.examples;
             let draft = &mut self.drafts[place];
-            for (run, agent, task, at, iterations, now) in &part.runs {
-                // A whole sequence is about tasks that end with it; what it is part of is another.
-                let task = task.as_ref().filter(|_| !known);
-                draft.prove(run, agent, task, Vote::Helpful, *iterations, limit);
-                draft.used_at = draft.used_at.max(*now);
-                draft.strategy.last_updated = draft.strategy.last_updated.max(Some(*at));
+            for success in members() {
+                let (run, agent) = (&success.run, &success.agent);
+                draft.prove(
+                    run,
+                    agent,
+                    Some(&success.task),
+                    Vote::Helpful,
+                    success.iterations,
+                    limit,
+                );
+                draft.used_at = draft.used_at.max(success.now);
+                draft.strategy.last_updated = draft.strategy.last_updated.max(Some(success.at));
             }
         }
     }

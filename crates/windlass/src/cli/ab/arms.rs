@@ -16,6 +16,10 @@ use crate::cli::crew::{self, Chosen};
 use crate::cli::libraries::{self, Sought};
 use crate::cli::settings::{self, Governed};
 
+/// A tool that keeps failing is left alone, whoever calls it. In an experiment that would let the failures
+/// of one arm stop the calls of the other.
+const UNBROKEN: &str = "breaker.failures=1000";
+
 /// One side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Side {
@@ -39,13 +43,14 @@ pub(super) fn options(command: &AbRun, arm: Arm) -> CrewOptions {
     options.library.insert(0, named(command, arm).to_owned());
     // What one arm teaches must not help the other.
     options.frozen = !options.no_learning;
+    options.set.insert(0, UNBROKEN.to_owned());
     options
 }
 
 fn named(command: &AbRun, arm: Arm) -> &str {
     match arm {
-        Arm::A => &command.a,
-        Arm::B => &command.b,
+        Arm::A => command.a(),
+        Arm::B => command.b(),
     }
 }
 
@@ -147,8 +152,8 @@ pub(super) fn digest(
     }
     let all = json!({
         "agent": chosen.agent,
-        "a": content(&command.a)?,
-        "b": content(&command.b)?,
+        "a": content(command.a())?,
+        "b": content(command.b())?,
         "libraries": others,
         "tasks": tasks,
         "seed": command.seed,

@@ -39,11 +39,11 @@ pub(super) fn run(
     data: Option<&Path>,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let Some(chosen) = crew::choose(&command.file, &command.crew, reporter)? else {
+    let Some(chosen) = crew::choose(command.file(), &command.crew, reporter)? else {
         return Ok(Outcome::Failed);
     };
     let metrics = Metric::read(&command.metric)?;
-    let tasks = tasks(&command.tasks, &chosen)?;
+    let tasks = tasks(command.tasks(), &chosen)?;
     let (sides, differs) = sides(command, &chosen, data)?;
     let crews = crews(command, &chosen, data)?;
     let digest = arms::digest(command, &chosen, &tasks)?;

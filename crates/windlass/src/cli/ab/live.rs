@@ -147,8 +147,10 @@ struct Variant {
 #[derive(Debug, Clone, Serialize)]
 struct Compared {
     metric: &'static str,
-    a: String,
-    b: String,
+    /// A is the variant that most were to get.
+    base: String,
+    /// And B this one.
+    variant: String,
     #[serde(flatten)]
     analysis: Analysis,
 }
@@ -278,7 +280,7 @@ impl Split {
         let row = |of: &Compared| {
             [
                 of.metric.to_owned(),
-                format!("{} with {}", of.b, of.a),
+                format!("{} with {}", of.variant, of.base),
                 words::difference(&of.analysis),
                 words::interval(&of.analysis),
                 words::evidence(&of.analysis, Stopping::Optional, self.each_alpha()),
@@ -331,7 +333,7 @@ impl Split {
 
     fn section(&self) -> Section {
         let effects = self.compared.iter().map(|of| {
-            let name = format!("{}: {}", of.b, of.metric);
+            let name = format!("{}: {}", of.variant, of.metric);
             let told = format!("{}  ({})", of.told(), words::interval(&of.analysis));
             page::effect(name, &of.analysis, told)
         });
@@ -376,7 +378,12 @@ impl Variant {
 
 impl Compared {
     fn told(&self) -> String {
-        words::verdict(&self.analysis.verdict, [&self.a, &self.b], "principals", 2)
+        words::verdict(
+            &self.analysis.verdict,
+            [&self.base, &self.variant],
+            "principals",
+            2,
+        )
     }
 }
 
@@ -387,6 +394,9 @@ fn success(seen: &Seen) -> f64 {
 fn latency(seen: &Seen) -> f64 {
     seen.milliseconds / seen.calls.max(1) as f64
 }
+
+/// A metric: its name, how it is judged, and what it is of a principal.
+type By = (&'static str, Measure, fn(&Seen) -> f64);
 
 /// Holds every variant against the one that most were to get. The chance of an error is shared between
 /// them.
@@ -406,7 +416,7 @@ fn compared(
     let each = alpha / (variants.len().saturating_sub(1)).max(1) as f64;
     let mut all = Vec::new();
     for other in others {
-        let metrics: [(&'static str, Measure, fn(&Seen) -> f64); 2] = [
+        let metrics: [By; 2] = [
             ("success", Measure::SHARE, success),
             ("latency", Measure::EXPENSE, latency),
         ];
@@ -428,8 +438,8 @@ fn compared(
             }
             all.push(Compared {
                 metric,
-                a: base.variant.clone(),
-                b: other.variant.clone(),
+                base: base.variant.clone(),
+                variant: other.variant.clone(),
                 analysis,
             });
         }

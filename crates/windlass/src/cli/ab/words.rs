@@ -4,8 +4,11 @@
 use windlass_learn::ab::{Analysis, Compare, Drawn, Interval, Standing, Stopping, Verdict};
 
 use super::findings::{ByGuardRail, ByMetric, Findings};
-use crate::cli::table::say_table;
+use crate::cli::table::{one_line, say_table};
 use crate::cli::terminal::say;
+
+/// How much of an implementation is told.
+const EXCERPT: usize = 100;
 
 /// The headings of the table of metrics.
 pub(super) const METRIC_HEADINGS: [&str; 7] = [
@@ -45,8 +48,15 @@ pub(super) fn preamble(findings: &Findings) -> Vec<String> {
     let pairs = &findings.pairs;
     let mut lines = vec![
         format!(
-            "experiment {}: agent {}, {} tasks, each {} times with A and with B, seed {}",
-            findings.experiment, findings.agent, findings.tasks, findings.runs, findings.seed
+            "experiment {}: agent {}, {} tasks, each {} with A and with B, seed {}",
+            findings.experiment,
+            findings.agent,
+            findings.tasks,
+            match findings.runs {
+                1 => "once".to_owned(),
+                times => format!("{times} times"),
+            },
+            findings.seed
         ),
         format!("A: {} (`{}`)", findings.a.library, findings.a.name),
         format!("B: {} (`{}`)", findings.b.library, findings.b.name),
@@ -54,7 +64,9 @@ pub(super) fn preamble(findings: &Findings) -> Vec<String> {
     for differs in &findings.differs {
         lines.push(format!(
             "differs: {}: {} | {}",
-            differs.tool, differs.a, differs.b
+            differs.tool,
+            one_line(&differs.a, EXCERPT),
+            one_line(&differs.b, EXCERPT)
         ));
     }
     if findings.is_same {

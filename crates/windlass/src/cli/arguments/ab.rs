@@ -1,6 +1,6 @@
 //! What can be typed after `windlass ab`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
@@ -24,7 +24,7 @@ pub(crate) struct Ab {
     pub(crate) command: Option<AbCommand>,
 
     #[command(flatten)]
-    pub(crate) experiment: Option<AbRun>,
+    pub(crate) experiment: AbRun,
 
     /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.
     #[arg(long, value_name = "DIRECTORY", global = true)]
@@ -41,20 +41,20 @@ pub(crate) enum AbCommand {
 #[derive(Debug, Args)]
 pub(crate) struct AbRun {
     /// The file that declares the agent.
-    #[arg(value_name = "AGENT")]
-    pub(crate) file: PathBuf,
+    #[arg(value_name = "AGENT", required = true)]
+    file: Option<PathBuf>,
 
     /// The library of arm A: a built-in one, or a library file (`.toml`).
     #[arg(long, value_name = "LIBRARY", required = true)]
-    pub(crate) a: String,
+    a: Option<String>,
 
     /// The library of arm B.
     #[arg(long, value_name = "LIBRARY", required = true)]
-    pub(crate) b: String,
+    b: Option<String>,
 
     /// The tasks: JSON Lines, each with a `task_id` and a `description`.
     #[arg(long, value_name = "FILE", required = true)]
-    pub(crate) tasks: PathBuf,
+    tasks: Option<PathBuf>,
 
     /// How often every task is done in each arm.
     #[arg(long, value_name = "NUMBER", default_value_t = 1,
@@ -104,6 +104,25 @@ pub(crate) struct AbRun {
 
     #[command(flatten)]
     pub(crate) limits: Limits,
+}
+
+// What is required is there, unless a subcommand is, which needs none of it.
+impl AbRun {
+    pub(crate) fn file(&self) -> &Path {
+        self.file.as_deref().unwrap_or(Path::new(""))
+    }
+
+    pub(crate) fn a(&self) -> &str {
+        self.a.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn b(&self) -> &str {
+        self.b.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn tasks(&self) -> &Path {
+        self.tasks.as_deref().unwrap_or(Path::new(""))
+    }
 }
 
 #[derive(Debug, Args)]
