@@ -1,15 +1,21 @@
 //! The arms that are told what a playbook says: learned from the runs of the training by the reflector and the
 //! curator of the product, searched by its index, and put in its words.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
+use windlass_core::run::Run;
 use windlass_learn::playbook::{
-    CurationSettings, Evidence, GroundedReflector, Playbook, PlaybookIndex, RecallQuery,
-    SemanticCurator,
+    CurationSettings, Evidence, GroundedReflector, Playbook, PlaybookIndex, RecallQuery, Recalled,
+    RecalledBefore, SemanticCurator, Standing,
 };
 use windlass_runtime::experience;
+use windlass_spec::{NonEmptyText, StrategyId, StrategySection, ToolCallingStrategy, ToolName};
 
-use crate::arms::{Advice, Arm, Training, TrainingTurn, TurnContext};
+use crate::arms::{Advice, Arm, Training, TurnContext, line};
+use crate::random::Random;
+
+/// How many strategies a false one comes on: one in five of all is false then.
+const TRUE_TO_FALSE: usize = 4;
 
 /// The playbook, with at most `k` strategies for a turn.
 pub struct Book {
@@ -27,48 +33,33 @@ impl Arm for Book {
     }
 }
 
-/// The entries of each domain's log after the runs of a training, in order.
+/// The log of each domain.
+pub type Logs = HashMap<String, Vec<Evidence>>;
+
+/// The logs after the runs of a training, in order.
 pub fn logs(training: &Training<'_>) -> Logs {
     let mut logs = Logs::new();
     for turn in &training.turns {
-        if let Some(entry) = learned(turn) {
-            let domain = turn.task.domain().to_owned();
-            logs.entry(domain).or_default().push(entry);
-        }
+        note(&mut logs, turn.task.domain(), turn.run, &[]);
     }
     logs
 }
 
-/// The log of each domain.
-pub type Logs = HashMap<String, Vec<Evidence>>;
-
-/// What a run teaches, judged by what happened in it and by nothing else.
-fn learned(turn: &TrainingTurn<'_>) -> Option<Evidence> {
-    let at = windlass_runtime::now();
-    let experience = experience(turn.run, None, at)?;
-    let evidence = GroundedReflector::default().reflect(&experience, Vec::new())?;
-    Some(Evidence::Run(Box::new(evidence)))
-}
-
-/// The playbooks of all domains, to be searched.
-pub struct Searched {
-    domains: HashMap<String, PlaybookIndex>,
-    k: usize,
-}
-
-impl Searched {
-    /// What the logs come to.
-    pub fn of(logs: &Logs, k: usize) -> Self {
-        let domains = logs.iter().map(|(domain, entries)| {
-            (
-                domain.clone(),
-                PlaybookIndex::build(&playbook(domain, entries)),
-            )
-        });
-        Self {
-            domains: domains.collect(),
-            k,
-        }
+/// Takes what a run teaches, judged by what happened in it and by nothing else, with the strategies that were
+/// put before the policy.
+fn note(logs: &mut Logs, domain: &str, run: &Run, recalled: &[Recalled]) {
+    let Some(mut experience) = experience(run, None, windlass_runtime::now()) else {
+        return;
+    };
+    let before = recalled.iter().map(|recalled| RecalledBefore {
+        id: recalled.id.clone(),
+        section: recalled.section,
+        sequence: recalled.sequence.clone(),
+    });
+    experience.recalled = before.collect();
+    if let Some(evidence) = GroundedReflector::default().reflect(&experience, Vec::new()) {
+        let log = logs.entry(domain.to_owned()).or_default();
+        log.push(Evidence::Run(Box::new(evidence)));
     }
 }
 
@@ -76,16 +67,125 @@ fn playbook(domain: &str, entries: &[Evidence]) -> Playbook {
     SemanticCurator::new(CurationSettings::default()).fold(domain, entries)
 }
 
+/// The playbooks of all domains, to be searched.
+pub struct Searched {
+    domains: HashMap<String, PlaybookIndex>,
+    /// All domains together, for tasks of a domain that nothing was learned in.
+    all: PlaybookIndex,
+    k: usize,
+}
+
+impl Searched {
+    /// What the logs come to.
+    pub fn of(logs: &Logs, k: usize) -> Self {
+        let index =
+            |domain: &str, entries: &[Evidence]| PlaybookIndex::build(&playbook(domain, entries));
+        let mut names: Vec<&String> = logs.keys().collect();
+        names.sort();
+        let together: Vec<Evidence> = names.iter().flat_map(|name| logs[*name].clone()).collect();
+        let domains = logs
+            .iter()
+            .map(|(domain, entries)| (domain.clone(), index(domain, entries)));
+        Self {
+            domains: domains.collect(),
+            all: index("all", &together),
+            k,
+        }
+    }
+
+    fn recall(&self, domain: &str, text: &str, tools: Vec<&str>) -> Vec<Recalled> {
+        let index = self.domains.get(domain).unwrap_or(&self.all);
+        index.recall(&RecallQuery {
+            count: self.k,
+            tools: Some(tools),
+            ..RecallQuery::new(text)
+        })
+    }
+
+    /// Takes what a run teaches that this was put before.
+    pub fn note(&self, logs: &mut Logs, domain: &str, run: &Run) {
+        let tools = run.allowed_tools().map(|tool| tool.name().as_str());
+        let recalled = self.recall(domain, &run.task().description, tools.collect());
+        note(logs, domain, run, &recalled);
+    }
+}
+
 impl Advice for Searched {
     fn lines(&self, turn: &TurnContext<'_>) -> Vec<String> {
-        let Some(index) = self.domains.get(turn.task.domain()) else {
-            return Vec::new();
-        };
-        let recalled = index.recall(&RecallQuery {
-            count: self.k,
-            tools: Some(turn.tools.iter().map(String::as_str).collect()),
-            ..RecallQuery::new(turn.text())
-        });
+        let tools = turn.tools.iter().map(String::as_str).collect();
+        let recalled = self.recall(turn.task.domain(), turn.text(), tools);
         recalled.into_iter().map(|found| found.text).collect()
     }
+}
+
+/// Adds false strategies to the logs until one in five is false: for tasks that there were, with tools of the
+/// domain that were not used for them. They look as well proven as one that was just learned.
+pub fn pollute(logs: &mut Logs, seed: u64) {
+    for (domain, entries) in logs.iter_mut() {
+        let playbook = playbook(domain, entries);
+        let known: Vec<&ToolCallingStrategy> = playbook
+            .active()
+            .map(|kept| &kept.strategy)
+            .filter(|strategy| strategy.section == StrategySection::Strategies)
+            .collect();
+        let tools: BTreeSet<&ToolName> = known
+            .iter()
+            .flat_map(|strategy| strategy.tool_sequence())
+            .collect();
+        let tools: Vec<&ToolName> = tools.into_iter().collect();
+        let mut random = Random::new(seed, &format!("false strategies of {domain}"));
+        let mut added = Vec::new();
+        for number in 0..known.len() / TRUE_TO_FALSE {
+            let copied = known[random.below(known.len())];
+            let others: Vec<&ToolName> = tools
+                .iter()
+                .copied()
+                .filter(|tool| !copied.tool_sequence().contains(tool))
+                .collect();
+            let Some(example) = copied.example_task.as_ref().filter(|_| !others.is_empty()) else {
+                continue;
+            };
+            let sequence = copied.tool_sequence().iter();
+            let sequence: Vec<ToolName> = sequence
+                .map(|_| others[random.below(others.len())].clone())
+                .collect();
+            let names: Vec<&str> = sequence.iter().map(ToolName::as_str).collect();
+            let content =
+                line(example.as_str(), &names).and_then(|text| NonEmptyText::new(text).ok());
+            let made = content.map(|content| {
+                ToolCallingStrategy::new(StrategySection::Strategies, content)
+                    .with_sequence(sequence)
+            });
+            if let Some(Ok(mut strategy)) = made {
+                strategy.example_task = Some(example.clone());
+                strategy.helpful_count = 1;
+                strategy.id = StrategyId::new(format!("false-{number}")).ok();
+                added.push(Evidence::Added {
+                    strategy: Box::new(strategy),
+                    at: windlass_runtime::now(),
+                });
+            }
+        }
+        entries.extend(added);
+    }
+}
+
+/// How many false strategies there are, how many of them are retired, and how far the others can be relied on
+/// on average.
+pub fn false_ones(logs: &Logs) -> (usize, usize, f64) {
+    let (mut all, mut retired, mut bounds) = (0, 0, 0.0);
+    for (domain, entries) in logs {
+        for kept in playbook(domain, entries).strategies {
+            if !kept.id().as_str().starts_with("false-") {
+                continue;
+            }
+            all += 1;
+            match kept.standing {
+                Standing::Retired(_) => retired += 1,
+                Standing::Active | Standing::Disabled => bounds += kept.lower_bound(),
+            }
+        }
+    }
+    let left = (all - retired).max(1);
+    (all, retired, bounds / left as f64)
 }

@@ -9,12 +9,16 @@ use anyhow::Context as _;
 use tokio::runtime::Runtime;
 
 use crate::arms::{Advice, Arm, Training, TrainingTurn, TurnContext};
+use crate::book;
 use crate::tasks::{FOLDS, Task, folds};
 use crate::variant::variant;
 use crate::world::{CAP, Chooser, Outcome, World};
 
 /// How many tasks are worked on at once, each by a server of its own.
 const WORKERS: usize = 2;
+
+/// After how many tasks a playbook that is lived with is read again.
+const TOGETHER: usize = 10;
 
 /// What became of one task, in numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -224,6 +228,68 @@ impl Corpus {
         }
         Ok(Measured {
             arm: arm.name(),
+            scores,
+            seconds: begun.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Measures new tasks with playbooks that go on learning: the training is lived through again with what the
+    /// playbook says, `passes` times, before the test. With false strategies among the others or without.
+    pub fn measure_after_living(
+        &self,
+        workers: &mut Workers,
+        k: usize,
+        passes: usize,
+        is_polluted: bool,
+    ) -> anyhow::Result<Measured> {
+        let begun = Instant::now();
+        let mut scores = Vec::new();
+        let (mut false_ones, mut retired, mut bound) = (0, 0, 0.0);
+        for seed in 0..self.seeds() {
+            let mut of_seed = vec![None; self.tasks.len()];
+            let splits = self.splits(Regime::NewTask, seed);
+            let count = splits.len() * self.variants.len();
+            for split in splits {
+                let mut logs = book::logs(&self.training(seed, &split));
+                if is_polluted {
+                    book::pollute(&mut logs, seed);
+                }
+                for tasks in (0..passes).flat_map(|_| split.train.chunks(TOGETHER)) {
+                    let known = book::Searched::of(&logs, k);
+                    let tasks = tasks.iter().map(|&task| &self.tasks[task]);
+                    let jobs: Vec<Job<'_>> =
+                        tasks.map(|task| (task, &known as &dyn Advice)).collect();
+                    let outcomes = workers.work(&jobs)?;
+                    for ((task, _), outcome) in jobs.iter().zip(&outcomes) {
+                        for turn in &outcome.turns {
+                            known.note(&mut logs, task.domain(), &turn.run);
+                        }
+                    }
+                }
+                let (all, gone, left) = book::false_ones(&logs);
+                false_ones += all;
+                retired += gone;
+                bound += left / count as f64;
+                let known = book::Searched::of(&logs, k);
+                let tested = split.test.iter().map(|&task| &self.tasks[task]);
+                let jobs: Vec<Job<'_>> = tested.map(|task| (task, &known as &dyn Advice)).collect();
+                for (&index, outcome) in split.test.iter().zip(workers.work(&jobs)?) {
+                    of_seed[index] = Some(Score::of(&self.tasks[index], &outcome));
+                }
+            }
+            scores.push(of_seed);
+        }
+        let arm = match is_polluted {
+            false => format!("playbook, k = {k}, lived with {passes} times"),
+            true => {
+                println!(
+                    "false strategies: {false_ones}, of which {retired} retired; the others are relied on by {bound:.2}"
+                );
+                format!("the same with 20 % false strategies, lived with {passes} times")
+            }
+        };
+        Ok(Measured {
+            arm,
             scores,
             seconds: begun.elapsed().as_secs_f64(),
         })

@@ -1,6 +1,8 @@
 //! How long it takes to recall strategies, beside comparing all of them in full, and whether the same are
 //! found. `cargo xtask bench playbook --recall` runs it.
 
+#![allow(clippy::print_stdout, reason = "it tells what it measured")]
+
 use std::time::Instant;
 
 use windlass_embed::StaticEmbedder;

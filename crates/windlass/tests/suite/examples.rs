@@ -16,6 +16,8 @@ fn every_example_does_what_its_page_says() {
         let of = |name: &str| check[name].as_str().unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
             .args(["run", of("agent"), of("task"), "--library", of("library")])
+            // Each for itself: what one teaches would help the next.
+            .arg("--no-learning")
             .args(["--model", "reflex"])
             .current_dir(&examples)
             .env("WINDLASS_DATA", data.path())

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::ToolName;
 use crate::records::{
     StrategyError, StrategyId, StrategySection, StrategyWarning, ToolCallingStrategy,
     read_strategies,
@@ -87,7 +88,7 @@ fn all_tools_of_a_sequence_must_exist() {
         missing[0].to_string(),
         "there is no tool `rank_results`; did you mean `rank_result`?"
     );
-    let all = strategy.tool_sequence().iter().map(|name| name.as_str());
+    let all = strategy.tool_sequence().iter().map(ToolName::as_str);
     assert!(strategy.check_tools(all).is_ok());
 }
 
