@@ -56,8 +56,10 @@ struct Success {
     now: usize,
 }
 
-/// The longest sequence that is part of both, with whatever between its tools.
+/// The longest sequence that is part of both, with whatever between its tools. Of several that are equally long
+/// always the same, whichever of both is named first.
 fn in_common(one: &[ToolName], two: &[ToolName]) -> Vec<ToolName> {
+    let (one, two) = (one.min(two), one.max(two));
     let width = two.len() + 1;
     let mut longest = vec![0_usize; (one.len() + 1) * width];
     for (i, left) in one.iter().enumerate().rev() {
