@@ -306,6 +306,11 @@ fn failed(situation: &Situation<'_>, tool: &str, failure: &str) -> ModelAnswer {
     )
 }
 
+/// A wish without the mark at its end, for a sentence of ours.
+fn bare(wish: &str) -> &str {
+    wish.trim_end_matches(['.', '?', '!', ' '])
+}
+
 /// What was observed, without questions to people, each once.
 fn observed(done: &[Done<'_>]) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
@@ -335,7 +340,8 @@ fn conclusion(situation: &Situation<'_>, confidence: f64, names: &[&str]) -> Mod
         } else if names.is_empty() {
             "I cannot do this: I have no tools.".to_owned()
         } else if !situation.missing.is_empty() {
-            let missing = situation.missing.join("; ");
+            let missing: Vec<&str> = situation.missing.iter().map(|text| bare(text)).collect();
+            let missing = missing.join("; ");
             format!("I cannot do this, none of my tools does: {missing}. I have `{shown}`.")
         } else {
             format!("I cannot do this: none of my tools fits the task. I have `{shown}`.")
@@ -347,7 +353,8 @@ fn conclusion(situation: &Situation<'_>, confidence: f64, names: &[&str]) -> Mod
     let mut confidence = confidence;
     for missing in &situation.missing {
         texts.push(format!(
-            "I could not do this, none of my tools does: {missing}."
+            "I could not do this, none of my tools does: {}.",
+            bare(missing)
         ));
         confidence = confidence.min(CANNOT);
     }

@@ -47,8 +47,19 @@ fn summary(run: &Run) -> String {
         .calls()
         .map(|call| format!("{} {}", call.tool_name(), call.state()))
         .collect();
+    let mut more = String::new();
+    for plan in run.plans() {
+        let tasks: Vec<String> = plan
+            .tasks()
+            .map(|(task, state)| format!("{} {:?}", task.id, state.status))
+            .collect();
+        more += &format!("\nplan {:?}: {tasks:?}", plan.status());
+    }
+    for recalled in run.recalled().unwrap_or_default() {
+        more += &format!("\nrecalled {}: {}", recalled.id, recalled.text);
+    }
     format!(
-        "end {:?}\nanswer {}\nturns {}, calls {calls:?}\nmistakes {:?}\nusage {:?}",
+        "end {:?}\nanswer {}\nturns {}, calls {calls:?}\nmistakes {:?}\nusage {:?}{more}",
         run.end(),
         run.response().answer,
         run.turns().len(),

@@ -6,6 +6,8 @@
 //! order. Those that name none are the same if they mean the same. Nothing else is ever merged: "do it"
 //! and "do not do it" are near to each other in meaning.
 
+mod common;
+mod draft;
 mod drafts;
 mod standing;
 

@@ -2,88 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use windlass_embed::{Embedding, StaticEmbedder};
+use windlass_embed::StaticEmbedder;
 use windlass_spec::{
     AgentName, NonEmptyText, RunId, StrategyId, StrategySection, Timestamp, ToolCallingStrategy,
     ToolName,
 };
 
-use super::standing::{Retired, Standing, is_harmful};
+use super::common::{Success, common_sequences};
+use super::draft::Draft;
+use super::standing::{Retired, Standing};
 use super::{CurationSettings, KeptStrategy, Playbook};
 use crate::playbook::evidence::{Evidence, RunEvidence, Verdict, Vote};
 use crate::playbook::tally::{Prior, Tally};
 use crate::playbook::words::{id_of, strategy_id, what_failed, what_worked};
 
-/// How many successes are compared with each other, the latest ones.
-const MOST_COMPARED: usize = 500;
-
-/// How many tools similar tasks must have in common. One alone says too little about either.
-const SHORTEST_PART: usize = 2;
-
 /// How many tools a strategy has at most. What is longer is no pattern; what it has in common with others may
 /// be.
 const LONGEST: usize = 12;
 
-/// How many runs that prove a strategy are named in its line.
-const NAMED_RUNS: usize = 5;
-
 /// Of how many strategies one at most is a pitfall.
 const PITFALL_SHARE: usize = 4;
-
-/// A strategy in the making.
-struct Draft {
-    id: StrategyId,
-    strategy: ToolCallingStrategy,
-    tally: Tally,
-    /// What was known before, by the id under which it came.
-    priors: BTreeMap<StrategyId, Prior>,
-    examples: Vec<NonEmptyText>,
-    agents: BTreeSet<AgentName>,
-    /// How many runs there were when it was last proved or recalled.
-    used_at: usize,
-    is_gone: bool,
-}
-
-/// A run that succeeded.
-struct Success {
-    run: RunId,
-    agent: AgentName,
-    task: NonEmptyText,
-    sequence: Vec<ToolName>,
-    at: Timestamp,
-    iterations: u32,
-    /// How many runs there were then.
-    now: usize,
-}
-
-/// The longest sequence that is part of both, with whatever between its tools. Of several that are equally long
-/// always the same, whichever of both is named first.
-fn in_common(one: &[ToolName], two: &[ToolName]) -> Vec<ToolName> {
-    let (one, two) = (one.min(two), one.max(two));
-    let width = two.len() + 1;
-    let mut longest = vec![0_usize; (one.len() + 1) * width];
-    for (i, left) in one.iter().enumerate().rev() {
-        for (j, right) in two.iter().enumerate().rev() {
-            longest[i * width + j] = match left == right {
-                true => longest[(i + 1) * width + j + 1] + 1,
-                false => longest[(i + 1) * width + j].max(longest[i * width + j + 1]),
-            };
-        }
-    }
-    let (mut i, mut j) = (0, 0);
-    let mut common = Vec::new();
-    while i < one.len() && j < two.len() {
-        if one[i] == two[j] {
-            common.push(one[i].clone());
-            (i, j) = (i + 1, j + 1);
-        } else if longest[(i + 1) * width + j] >= longest[i * width + j + 1] {
-            i += 1;
-        } else {
-            j += 1;
-        }
-    }
-    common
-}
 
 /// The strategies that the entries so far come to.
 pub(super) struct Drafts {
@@ -358,35 +296,9 @@ impl Drafts {
     /// both.
     pub(super) fn add_common(&mut self, embedder: &StaticEmbedder) {
         let successes = std::mem::take(&mut self.successes);
-        // The same done again for the same task has nothing new in common with anything.
-        let mut alike: BTreeMap<(&NonEmptyText, &[ToolName]), Vec<&Success>> = BTreeMap::new();
-        for success in &successes {
-            let key = (&success.task, success.sequence.as_slice());
-            alike.entry(key).or_default().push(success);
-        }
-        let mut groups: Vec<Vec<&Success>> = alike.into_values().collect();
-        groups.sort_by_key(|group| group.last().map(|last| std::cmp::Reverse(last.now)));
-        groups.truncate(MOST_COMPARED);
-        groups.reverse();
-        let meanings: Vec<Embedding> = groups
-            .iter()
-            .map(|group| embedder.embed(group[0].task.as_str()))
-            .collect();
-        let mut common: BTreeMap<Vec<ToolName>, BTreeSet<usize>> = BTreeMap::new();
-        for (one, meaning) in meanings.iter().enumerate() {
-            for (two, other) in meanings.iter().enumerate().skip(one + 1) {
-                if meaning.cosine(other) < self.settings.similar_tasks {
-                    continue;
-                }
-                let both = in_common(&groups[one][0].sequence, &groups[two][0].sequence);
-                if both.len() >= SHORTEST_PART {
-                    common.entry(both).or_default().extend([one, two]);
-                }
-            }
-        }
-        for (sequence, places) in common {
-            let members = || places.iter().flat_map(|place| &groups[*place]);
-            let Some(first) = members().next() else {
+        let similar = self.settings.similar_tasks;
+        for (sequence, members) in common_sequences(&successes, embedder, similar) {
+            let Some(first) = members.first() else {
                 continue;
             };
             let content = || what_worked(&sequence, Some(&first.task));
@@ -395,11 +307,10 @@ impl Drafts {
             let Some(place) = place else { continue };
             let limit = self.settings.examples;
             let draft = &mut self.drafts[place];
-            for success in members() {
-                let (run, agent) = (&success.run, &success.agent);
+            for success in members {
                 draft.prove(
-                    run,
-                    agent,
+                    &success.run,
+                    &success.agent,
                     Some(&success.task),
                     Vote::Helpful,
                     success.iterations,
@@ -505,101 +416,6 @@ fn keep_within(kept: &mut [KeptStrategy], used: &[usize], settings: &CurationSet
             pitfalls += usize::from(is_pitfall);
         } else {
             this.standing = Standing::Retired(Retired::Budget);
-        }
-    }
-}
-
-impl Draft {
-    fn prove(
-        &mut self,
-        run: &RunId,
-        agent: &AgentName,
-        task: Option<&NonEmptyText>,
-        vote: Vote,
-        iterations: u32,
-        examples: usize,
-    ) {
-        self.tally.vote(run, vote, iterations);
-        self.agents.insert(agent.clone());
-        if let Some(task) = task {
-            self.add_example(task, examples);
-        }
-    }
-
-    /// Keeps an example; the oldest but the first makes room for it.
-    fn add_example(&mut self, task: &NonEmptyText, limit: usize) {
-        if limit == 0 || self.examples.contains(task) {
-            return;
-        }
-        if self.examples.len() >= limit {
-            self.examples.remove(usize::from(limit > 1));
-        }
-        self.examples.push(task.clone());
-    }
-
-    fn standing(
-        &self,
-        lacks: &BTreeMap<AgentName, BTreeSet<ToolName>>,
-        runs: usize,
-        settings: &CurationSettings,
-    ) -> Standing {
-        if self.strategy.disabled {
-            return Standing::Disabled;
-        }
-        if self.strategy.pinned {
-            return Standing::Active;
-        }
-        // It is about the agents that proved it; what a person wrote is about all.
-        let concerned = lacks
-            .iter()
-            .filter(|(agent, _)| self.agents.is_empty() || self.agents.contains(*agent));
-        let mut gone = None;
-        let mut has_all = false;
-        for (_, lacking) in concerned {
-            let mut tools = self.strategy.tool_sequence().iter();
-            match tools.find(|tool| lacking.contains(*tool)) {
-                Some(tool) => gone = Some(tool.clone()),
-                None => has_all = true,
-            }
-        }
-        if let (Some(tool), false) = (gone, has_all) {
-            return Standing::Retired(Retired::Gone(tool));
-        }
-        if is_harmful(self.strategy.section, &self.tally) {
-            return Standing::Retired(Retired::Harmful);
-        }
-        if runs - self.used_at > settings.unused_after {
-            return Standing::Retired(Retired::Unused);
-        }
-        Standing::Active
-    }
-
-    fn into_kept(self, standing: Standing) -> KeptStrategy {
-        let Self {
-            id,
-            strategy,
-            tally,
-            examples,
-            ..
-        } = self;
-        let figures = strategy
-            .clone()
-            .with_figures(tally.success_rate(), tally.avg_iterations());
-        let mut strategy = figures.unwrap_or(strategy);
-        strategy.helpful_count = tally.helpful();
-        strategy.harmful_count = tally.harmful();
-        let votes = tally.votes().rev().take(NAMED_RUNS);
-        strategy.runs = votes.map(|(run, _)| run.clone()).collect();
-        let others = examples
-            .into_iter()
-            .filter(|example| Some(example) != strategy.example_task.as_ref());
-        strategy.examples = others.collect();
-        strategy.id = Some(id.clone());
-        KeptStrategy {
-            strategy,
-            tally,
-            standing,
-            id,
         }
     }
 }
