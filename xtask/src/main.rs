@@ -56,7 +56,8 @@ fn main() -> ExitCode {
         ["bench", "gate"] => example("windlass-policy", "decisions"),
         ["bench", "registry"] => example("windlass-runtime", "swap")
             .and_then(|()| example("windlass-reflex", "tool_search"))
-            .and_then(|()| example("windlass-learn", "intent")),
+            .and_then(|()| example("windlass-learn", "intent"))
+            .and_then(|()| example("windlass-learn", "recall")),
         ["bench", "memory"] => memory::measure(),
         ["bench", "playbook", ref more @ ..] => playbook::measure(more),
         ["bench", "mcp"] => {

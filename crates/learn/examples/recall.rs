@@ -1,5 +1,5 @@
 //! How long it takes to recall strategies, beside comparing all of them in full, and whether the same are
-//! found. `cargo xtask bench playbook --recall` runs it.
+//! found. `cargo xtask bench registry` runs it, among others.
 
 #![allow(clippy::print_stdout, reason = "it tells what it measured")]
 

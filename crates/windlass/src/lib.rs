@@ -47,14 +47,14 @@ pub use windlass_model::{
     ReplayModel, ScriptedModel,
 };
 pub use windlass_runtime::{
-    ConfigurationFiles, Configured, Crew, Driver, Durable, InMemory, NewTask, Read, Stop, Stored,
-    Worker,
+    ConfigurationFiles, Configured, Crew, Driver, Durable, InMemory, Learning, NewTask, Playbooks,
+    Read, Stop, Stored, Worker,
 };
 pub use windlass_spec as spec;
 pub use windlass_spec::{
     AgentFile, AgentName, AgentResponse, Message, Model, NonEmptyText, Provider, Reading,
-    RiskLevel, Signature, TaskInput, TaskOutput, ToolAttributes, ToolGapReport, ToolName,
-    ToolResponse, ToolSpecification, Type, read, write, write_agent,
+    RiskLevel, Signature, TaskInput, TaskOutput, ToolAttributes, ToolCallingStrategy,
+    ToolGapReport, ToolName, ToolResponse, ToolSpecification, Type, read, write, write_agent,
 };
 pub use windlass_tools::{
     BindingFailure, BindingMode, BoundTool, BoundTools, BuiltinSettings, Tool, ToolBuildError,

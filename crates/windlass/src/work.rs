@@ -15,8 +15,8 @@ use windlass_core::gate::Governance;
 use windlass_core::run::{Event, Run, RunEnd, Settings, Task};
 use windlass_model::{ModelClient, ModelEvent};
 use windlass_runtime::{
-    Asked, Configured, Crew, Driver, InMemory, NewTask, Progress, Stop, Stored, choose_model,
-    local_identity, now, watch_nothing,
+    Asked, Configured, Crew, Driver, InMemory, Learning, NewTask, Progress, Stop, Stored,
+    choose_model, local_identity, now, watch_nothing,
 };
 use windlass_spec::{AgentResponse, CallId, Message, RunId};
 use windlass_tools::{BindingMode, ToolLibrary, ToolProgress};
@@ -37,6 +37,7 @@ pub struct Work {
     data: Option<PathBuf>,
     governance: Governance,
     configured: Option<Configured>,
+    learning: Option<Learning>,
     decider: Option<Decider>,
 }
 
@@ -68,6 +69,7 @@ impl Work {
             data: None,
             governance: Governance::default(),
             configured: None,
+            learning: Some(Learning::default()),
             decider: None,
         }
     }
@@ -149,6 +151,25 @@ impl Work {
     /// ```
     pub fn configured(mut self, configured: Configured) -> Self {
         self.configured = Some(configured);
+        self
+    }
+
+    /// What is recalled for the task and learned from the run, if that is kept in a directory; nothing with
+    /// `None`. A configuration says it otherwise.
+    ///
+    /// ```
+    /// # use windlass::{Agent, Learning, builtin_library};
+    /// # fn show(agent: &Agent) -> Option<()> {
+    /// # let library = builtin_library("hello")?;
+    /// // The playbook in the directory is read and stays as it is.
+    /// let frozen = Learning { learns: false, ..Learning::default() };
+    /// let work = agent.run_with(&library, "Greet Ada.").kept_in("data").learning(Some(frozen));
+    /// # drop(work);
+    /// # Some(())
+    /// # }
+    /// ```
+    pub fn learning(mut self, learning: Option<Learning>) -> Self {
+        self.learning = learning;
         self
     }
 
@@ -261,8 +282,11 @@ impl Work {
             Some(model) => Ok(Arc::clone(model)),
             None => declared_model(agent),
         };
-        let crew = Crew::assemble(agents, lead, &self.library, self.mode, &model)?
+        let mut crew = Crew::assemble(agents, lead, &self.library, self.mode, &model)?
             .governed_by(self.governance.clone());
+        if let Some(learning) = &self.learning {
+            crew = crew.learning(learning.clone());
+        }
         match &self.configured {
             Some(configured) => crew.configure(configured)?,
             None => crew.check_rules()?,
