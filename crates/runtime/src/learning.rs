@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use windlass_core::gate::Rules;
 use windlass_core::model::{ChatMessage, FINISH, ModelRequest, RequestedArguments};
 use windlass_core::run::{RecalledStrategy, Run};
 use windlass_learn::playbook::{
@@ -65,9 +66,15 @@ pub(crate) fn recall(
     playbooks: &Playbooks,
     learning: &Learning,
     run: &Run,
+    rules: &Rules,
 ) -> Result<(Vec<RecalledStrategy>, Vec<String>), PlaybookError> {
     let searched = playbooks.searched(domain(run))?;
-    let tools = run.allowed_tools().map(|tool| tool.name().as_str());
+    // Nobody is advised to call what cannot be called.
+    let usable = run.allowed_tools().filter(|tool| {
+        let is_off = rules.switched_off(tool.name().as_str()).is_some();
+        !is_off && tool.attributes().deprecated.is_none()
+    });
+    let tools = usable.map(|tool| tool.name().as_str());
     let found = searched.index.recall(&RecallQuery {
         count: learning.count,
         floor: learning.floor,

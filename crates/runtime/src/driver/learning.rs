@@ -58,7 +58,7 @@ impl Drive<'_> {
         let warn = |warning: &str| {
             (self.driver.watch)(self.run.id(), Progress::Warning(warning));
         };
-        let strategies = match recall(playbooks, learning, &self.run) {
+        let strategies = match recall(playbooks, learning, &self.run, &self.rules) {
             Ok((strategies, problems)) => {
                 problems.iter().for_each(|problem| warn(problem));
                 strategies
