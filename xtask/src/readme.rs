@@ -20,9 +20,8 @@ struct Shown {
 }
 
 /// The pages whose commands are run. The README comes first: it builds the program the others use.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 5] = [
     "README.md",
-    "docs/ab.md",
     "docs/mcp.md",
     "docs/memory.md",
     "docs/plans.md",
