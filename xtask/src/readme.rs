@@ -20,8 +20,9 @@ struct Shown {
 }
 
 /// The pages whose commands are run. The README comes first: it builds the program the others use.
-const PAGES: [&str; 5] = [
+const PAGES: [&str; 6] = [
     "README.md",
+    "docs/ab.md",
     "docs/mcp.md",
     "docs/memory.md",
     "docs/plans.md",
