@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use windlass_embed::StaticEmbedder;
-use windlass_learn::playbook::{PlaybookIndex, RecallQuery};
+use windlass_learn::playbook::{PlaybookIndex, RecallQuery, Recalled};
 use windlass_spec::{
     NonEmptyText, StrategyLine, StrategyLines, StrategySection, ToolCallingStrategy, ToolName,
 };
@@ -107,6 +107,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 ToolCallingStrategy::new(StrategySection::Strategies, NonEmptyText::new(content)?)
                     .with_sequence(sequence)?;
             strategy.helpful_count = (number % 7) as u64 + 1;
+            strategy.example_task = Some(NonEmptyText::new(task(number))?);
             lines.strategies.push(StrategyLine {
                 line: number + 1,
                 strategy,
@@ -118,23 +119,33 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let tools: Vec<String> = (0..90).map(|tool| format!("tool_{tool}")).collect();
         let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
         let embedder = StaticEmbedder::new();
-        let vectors: Vec<_> = lines
-            .strategies
-            .iter()
-            .map(|line| embedder.embed(line.strategy.content.as_str()))
+        let texts = |line: &StrategyLine| {
+            let example = line.strategy.example_task.as_ref();
+            let texts = [Some(&line.strategy.content), example];
+            texts.map(|text| embedder.embed(text.map_or("", NonEmptyText::as_str)))
+        };
+        let vectors: Vec<_> = lines.strategies.iter().map(texts).collect();
+        let asked: Vec<String> = (0..QUERIES)
+            .map(|query| task(query * 7 + 1_000_000))
             .collect();
-        let (mut took, mut hits, mut wanted) = (Vec::new(), 0, 0);
-        for query in 0..QUERIES {
-            let asked = task(query * 7 + 1_000_000);
-            let query = RecallQuery {
-                tools: Some(tools.clone()),
-                ..RecallQuery::new(&asked)
-            };
-            let begun = Instant::now();
-            let found = index.recall(&query);
-            took.push(begun.elapsed().as_secs_f64() * 1e3);
-            // The nearest in meaning of all that may be recalled must have been looked at.
-            let vector = embedder.embed(&asked);
+        let mut took = Vec::new();
+        let found: Vec<Vec<Recalled>> = asked
+            .iter()
+            .map(|asked| {
+                let query = RecallQuery {
+                    tools: Some(tools.clone()),
+                    ..RecallQuery::new(asked)
+                };
+                let begun = Instant::now();
+                let found = index.recall(&query);
+                took.push(begun.elapsed().as_secs_f64() * 1e3);
+                found
+            })
+            .collect();
+        // The nearest in meaning of all that may be recalled must have been looked at.
+        let (mut hits, mut wanted) = (0, 0);
+        for (asked, found) in asked.iter().zip(found) {
+            let vector = embedder.embed(asked);
             let fits = |line: &StrategyLine| {
                 line.strategy
                     .tool_sequence()
@@ -149,10 +160,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let floor = RecallQuery::FLOOR;
             let mut scored: Vec<(f64, usize)> = all
                 .map(|(line, known)| {
-                    let meaning = ((vector.cosine(known) - floor) / (1.0 - floor)).clamp(0.0, 1.0);
+                    let known = known.each_ref().map(|known| vector.cosine(known));
+                    let meaning =
+                        ((known[0].max(known[1]) - floor) / (1.0 - floor)).clamp(0.0, 1.0);
                     let bound =
                         windlass_learn::playbook::lower_bound(line.strategy.helpful_count, 0);
-                    (f64::from(meaning) * bound, line.line)
+                    (f64::from(meaning).powi(2) * bound, line.line)
                 })
                 .filter(|(score, _)| *score > 0.0)
                 .collect();

@@ -2,11 +2,10 @@
 //! they can be relied on. What is not similar enough is not recalled at all: no advice is better than
 //! advice about something else.
 //!
-//! Small playbooks are compared whole. In large ones the signs of the components are compared first,
-//! sixty-four at a time, and only the nearest few hundred in full: a task that is really like another
-//! one differs from it in few signs.
+//! Small playbooks are compared whole. In large ones the signs of the components are compared first, and
+//! only the nearest few hundred in full: a task that is really like another one differs from it in few signs.
 
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use windlass_embed::{Embedding, StaticEmbedder};
 use windlass_spec::{
@@ -14,13 +13,14 @@ use windlass_spec::{
 };
 
 use super::curate::{Playbook, reliability};
+use super::signs::Signs;
 use super::words::{id_of, quoted, what_worked};
 
 /// Up to how many texts all are compared in full.
 const COMPARED_WHOLE: usize = 4_096;
 
 /// How many texts are compared in full where there are more.
-const COMPARED: usize = 512;
+const COMPARED: usize = 256;
 
 /// How many strategies are looked at, of those nearest in meaning.
 const CONSIDERED: usize = 64;
@@ -30,9 +30,6 @@ const WARNED_AFTER: u64 = 2;
 
 /// Of how many strategies one at most is a pitfall.
 const PITFALL_SHARE: usize = 3;
-
-/// The signs of a vector's components.
-type Signs = Vec<u64>;
 
 /// What is asked of a playbook.
 #[derive(Debug, Clone)]
@@ -100,20 +97,19 @@ pub struct PlaybookIndex {
     embedder: StaticEmbedder,
     strategies: Vec<Indexed>,
     tools: HashMap<ToolName, u32>,
+    /// The tools of all strategies, one after the other, apart from them: most are looked at for no more.
+    sequences: Vec<u32>,
     /// One row for what a strategy says and one for each of its examples.
     rows: Vec<Row>,
     vectors: Vec<Embedding>,
-    /// The mean of all vectors, which is taken off before signs are compared: they lie to one side.
-    mean: Vec<f32>,
-    signs: Signs,
-    words: usize,
+    /// Where there are so many texts that they are needed.
+    signs: Option<Signs>,
 }
 
 #[derive(Debug, Clone)]
 struct Indexed {
     strategy: ToolCallingStrategy,
     id: StrategyId,
-    tools: Vec<u32>,
     lower_bound: f64,
     /// What of its words is made again for each example; nothing if a person or a model chose them.
     is_plain: bool,
@@ -124,6 +120,8 @@ struct Row {
     strategy: u32,
     /// Which example it is about, from 1; 0 is what the strategy says.
     example: u32,
+    /// Where the tools of the strategy begin, and how many they are.
+    tools: (u32, u32),
 }
 
 impl PlaybookIndex {
@@ -152,25 +150,28 @@ impl PlaybookIndex {
             embedder: StaticEmbedder::new(),
             strategies: Vec::new(),
             tools: HashMap::new(),
+            sequences: Vec::new(),
             rows: Vec::new(),
             vectors: Vec::new(),
-            mean: Vec::new(),
-            signs: Vec::new(),
-            words: 0,
+            signs: None,
         };
         for (id, strategy) in strategies {
             index.add(id, strategy);
         }
-        index.compare_signs();
+        if index.rows.len() > COMPARED_WHOLE {
+            index.signs = Some(Signs::of(&index.vectors));
+        }
         index
     }
 
     fn add(&mut self, id: StrategyId, strategy: &ToolCallingStrategy) {
-        let mut tools = Vec::new();
+        let sequence = self.sequences.len() as u32;
         for tool in strategy.tool_sequence() {
             let next = self.tools.len() as u32;
-            tools.push(*self.tools.entry(tool.clone()).or_insert(next));
+            let tool = *self.tools.entry(tool.clone()).or_insert(next);
+            self.sequences.push(tool);
         }
+        let tools = (sequence, strategy.tool_sequence().len() as u32);
         let place = self.strategies.len() as u32;
         let texts = [strategy.content.as_str()].into_iter();
         let examples = strategy.example_task.iter().chain(&strategy.examples);
@@ -180,54 +181,19 @@ impl PlaybookIndex {
             self.rows.push(Row {
                 strategy: place,
                 example: example as u32,
+                tools,
             });
         }
         self.strategies.push(Indexed {
             is_plain: is_plain(strategy),
             strategy: strategy.clone(),
             id,
-            tools,
             lower_bound: reliability(
                 strategy.section,
                 strategy.helpful_count,
                 strategy.harmful_count,
             ),
         });
-    }
-
-    /// Makes the signs, where there are so many texts that they are needed.
-    fn compare_signs(&mut self) {
-        let Some(first) = self
-            .vectors
-            .first()
-            .filter(|_| self.rows.len() > COMPARED_WHOLE)
-        else {
-            return;
-        };
-        let dimension = first.dimension();
-        let mut mean = vec![0.0; dimension];
-        for vector in &self.vectors {
-            for (sum, value) in mean.iter_mut().zip(vector.as_slice()) {
-                *sum += value / self.vectors.len() as f32;
-            }
-        }
-        self.mean = mean;
-        self.words = dimension.div_ceil(64);
-        let signs: Vec<Signs> = self
-            .vectors
-            .iter()
-            .map(|vector| self.signs_of(vector))
-            .collect();
-        self.signs = signs.concat();
-    }
-
-    fn signs_of(&self, vector: &Embedding) -> Signs {
-        let mut signs = vec![0_u64; self.words];
-        let parts = vector.as_slice().iter().zip(&self.mean);
-        for (place, (value, mean)) in parts.enumerate() {
-            signs[place / 64] |= u64::from(value > mean) << (place % 64);
-        }
-        signs
     }
 
     /// How many strategies there are.
@@ -253,28 +219,24 @@ impl PlaybookIndex {
             return Vec::new();
         }
         let there = self.there(query);
-        let fits = |row: &Row| self.fits(row, query, there.as_deref());
-        let compared: Vec<usize> = match self.signs.is_empty() {
-            true => (0..self.rows.len())
-                .filter(|&row| fits(&self.rows[row]))
-                .collect(),
-            false => self.nearest_by_sign(&task, fits),
+        let fits = |row: usize| self.fits(&self.rows[row], query, there.as_deref());
+        let compared: Vec<usize> = match &self.signs {
+            None => (0..self.rows.len()).filter(|row| fits(*row)).collect(),
+            Some(signs) => signs.nearest(&task, COMPARED, fits),
         };
-        // The best row of each strategy.
-        let mut best: HashMap<u32, (f32, u32)> = HashMap::new();
-        for row in compared {
-            let similarity = task.cosine(&self.vectors[row]);
-            let Row { strategy, example } = self.rows[row];
-            let known = best.entry(strategy).or_insert((similarity, example));
-            if similarity > known.0 {
-                *known = (similarity, example);
-            }
-        }
-        let mut near: Vec<(u32, f32, u32)> = best
+        let mut near: Vec<(u32, f32, u32)> = compared
             .into_iter()
-            .filter(|(_, (similarity, _))| *similarity >= query.floor)
-            .map(|(strategy, (similarity, example))| (strategy, similarity, example))
+            .map(|row| {
+                let Row {
+                    strategy, example, ..
+                } = self.rows[row];
+                (strategy, task.cosine(&self.vectors[row]), example)
+            })
+            .filter(|(_, similarity, _)| *similarity >= query.floor)
             .collect();
+        // The best row of each strategy.
+        near.sort_unstable_by(|one, two| one.0.cmp(&two.0).then(two.1.total_cmp(&one.1)));
+        near.dedup_by_key(|(strategy, ..)| *strategy);
         near.sort_unstable_by(|one, two| two.1.total_cmp(&one.1).then(one.0.cmp(&two.0)));
         near.truncate(CONSIDERED.max(query.count));
         let mut found: Vec<(f64, u32, f32, u32)> = near
@@ -362,38 +324,19 @@ impl PlaybookIndex {
     }
 
     fn fits(&self, row: &Row, query: &RecallQuery<'_>, there: Option<&[bool]>) -> bool {
-        let this = &self.strategies[row.strategy as usize];
-        let rate = this.strategy.tool_success_rate();
+        let (first, count) = (row.tools.0 as usize, row.tools.1 as usize);
+        let tools = &self.sequences[first..first + count];
+        let rate = || {
+            let strategy = &self.strategies[row.strategy as usize].strategy;
+            strategy.tool_success_rate()
+        };
+        let is_as_good = |least: f64| rate().is_some_and(|rate| rate >= least);
         query
             .has_tool_sequence
-            .is_none_or(|wanted| wanted != this.tools.is_empty())
-            && query
-                .max_tool_count
-                .is_none_or(|most| this.tools.len() <= most)
-            && query
-                .min_success_rate
-                .is_none_or(|least| rate.is_some_and(|rate| rate >= least))
-            && there.is_none_or(|there| this.tools.iter().all(|tool| there[*tool as usize]))
-    }
-
-    /// The rows whose signs differ least from those of a vector.
-    fn nearest_by_sign(&self, vector: &Embedding, fits: impl Fn(&Row) -> bool) -> Vec<usize> {
-        let wanted = self.signs_of(vector);
-        let mut nearest: BinaryHeap<(u32, usize)> = BinaryHeap::with_capacity(COMPARED + 1);
-        let mut worst = u32::MAX;
-        for (row, signs) in self.signs.chunks_exact(self.words).enumerate() {
-            let pairs = signs.iter().zip(&wanted);
-            let different: u32 = pairs.map(|(one, two)| (one ^ two).count_ones()).sum();
-            if different >= worst || !fits(&self.rows[row]) {
-                continue;
-            }
-            nearest.push((different, row));
-            if nearest.len() > COMPARED {
-                nearest.pop();
-                worst = nearest.peek().map_or(u32::MAX, |(most, _)| *most);
-            }
-        }
-        nearest.into_iter().map(|(_, row)| row).collect()
+            .is_none_or(|has| has != tools.is_empty())
+            && query.max_tool_count.is_none_or(|most| count <= most)
+            && there.is_none_or(|there| tools.iter().all(|tool| there[*tool as usize]))
+            && query.min_success_rate.is_none_or(is_as_good)
     }
 }
 

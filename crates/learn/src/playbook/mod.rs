@@ -16,6 +16,7 @@ mod evidence;
 mod index;
 mod log;
 mod reflect;
+mod signs;
 mod tally;
 mod words;
 
