@@ -29,7 +29,7 @@ cargo xtask COMMAND
            (or at as many as WINDLASS_SOAK_KILLS says)
   bench    benchmarks: gram, loop (agent runs beside other runtimes), embed, start,
            store (the journal beside the disk under it), gate (decisions),
-           registry (changes of the configuration, tool search, intents),
+           registry (changes of the configuration, tool search, intents, recalled strategies),
            mcp (a governed call of a server's tool beside a bare one),
            memory (search of vectors beside FAISS, which is fetched once, and a memory of a
            million entries; needs 5 GB of disk),

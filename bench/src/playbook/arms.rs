@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use windlass_core::run::Run;
 use windlass_embed::{Embedding, StaticEmbedder};
 
-use crate::random::Random;
+use crate::random::{Random, chance};
 use crate::tasks::Task;
 
 /// Which turn of which task advice is wanted for.
@@ -236,7 +236,7 @@ impl<A: Arm> Arm for Shuffled<A> {
         let seed = training.seed;
         Box::new(move |turn: &TurnContext<'_>| {
             let purpose = format!("{} {}", turn.task.id, turn.turn);
-            let mut random = Random::new(seed, &purpose);
+            let mut random = chance(seed, &purpose);
             let lines = other.lines(turn);
             lines
                 .iter()
@@ -358,7 +358,7 @@ mod tests {
     fn shuffled_lines_name_other_tools_and_say_the_same_otherwise() {
         let tools = ["t__a", "t__b", "t__c"].map(str::to_owned);
         let line = "For tasks like \"x\": `t__a`, then `t__b`, then `other`.";
-        let changed = shuffled(line, &tools, &mut Random::new(1, ""));
+        let changed = shuffled(line, &tools, &mut chance(1, ""));
         assert!(!changed.contains("`t__a`, then `t__b`"), "{changed}");
         assert!(
             changed.starts_with("For tasks like \"x\": `t__") && changed.ends_with("then `other`.")

@@ -12,7 +12,7 @@ use windlass_runtime::experience;
 use windlass_spec::{NonEmptyText, StrategyId, StrategySection, ToolCallingStrategy, ToolName};
 
 use crate::arms::{Advice, Arm, Training, TurnContext, line};
-use crate::random::Random;
+use crate::random::chance;
 
 /// How many strategies a false one comes on: one in five of all is false then.
 const TRUE_TO_FALSE: usize = 4;
@@ -133,7 +133,7 @@ pub fn pollute(logs: &mut Logs, seed: u64) {
             .flat_map(|strategy| strategy.tool_sequence())
             .collect();
         let tools: Vec<&ToolName> = tools.into_iter().collect();
-        let mut random = Random::new(seed, &format!("false strategies of {domain}"));
+        let mut random = chance(seed, &format!("false strategies of {domain}"));
         let mut added = Vec::new();
         for number in 0..known.len() / TRUE_TO_FALSE {
             let copied = known[random.below(known.len())];

@@ -2,7 +2,7 @@
 //! drawing tasks with replacement, each with all its seeds, because the seeds of a task are not independent.
 
 use crate::measure::{Measured, Score};
-use crate::random::Random;
+use crate::random::chance;
 
 /// How often tasks are drawn.
 const DRAWS: usize = 4_000;
@@ -192,7 +192,7 @@ pub fn summary(arm: &Measured, without: &Measured) -> Summary {
 
 /// The sums of tasks that were drawn with replacement, many times.
 fn drawn(clusters: &[Sums]) -> Vec<Sums> {
-    let mut random = Random::new(0, "bootstrap");
+    let mut random = chance(0, "bootstrap");
     let draw = |_| {
         let mut sums = Sums::default();
         for _ in clusters {

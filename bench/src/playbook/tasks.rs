@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::random::Random;
+use crate::random::chance;
 
 /// The APIs that a task can mainly be about.
 const DOMAINS: [&str; 4] = [
@@ -99,7 +99,7 @@ fn from_lines(text: &str) -> anyhow::Result<Vec<Task>> {
 /// Which fold each of so many tasks is in.
 pub fn folds(tasks: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..tasks).collect();
-    Random::new(seed, "folds").shuffle(&mut order);
+    chance(seed, "folds").shuffle(&mut order);
     let mut folds = vec![0; tasks];
     for (place, task) in order.into_iter().enumerate() {
         folds[task] = place % FOLDS;

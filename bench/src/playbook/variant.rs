@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use crate::random::Random;
+use crate::random::{Random, chance};
 use crate::tasks::Task;
 use crate::world::World;
 
@@ -23,7 +23,7 @@ const MAX_WORDS: usize = 4;
 
 /// The same task with other values. Nothing if none can be replaced.
 pub async fn variant(world: &World, task: &Task, seed: u64) -> anyhow::Result<Option<Task>> {
-    let mut random = Random::new(seed, &task.id);
+    let mut random = chance(seed, &task.id);
     let mut changed = task.clone();
     for old in values(task) {
         let new = other(&old, &mut random, &changed);
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn new_values_have_the_form_of_the_old() {
-        let mut random = Random::new(3, "");
+        let mut random = chance(3, "");
         let file = other("final_report.pdf", &mut random, &task());
         assert!(
             is_file_name(&file) && file.ends_with(".pdf") && file.contains('_'),

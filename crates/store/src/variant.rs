@@ -47,27 +47,15 @@ impl Store {
         &self,
         filter: &ExecutionFilter,
     ) -> Result<Vec<VariantExecution>, Error> {
-        self.readers.read(|connection| {
-            let mut select = connection.prepare_cached(
-                "SELECT tool, experiment, variant, share_millionths, principal, state, started_at,
-                     ended_at
-                 FROM executions
-                 WHERE variant IS NOT NULL
-                     AND (:tenant IS NULL OR tenant = :tenant) AND (:tool IS NULL OR tool = :tool)
-                     AND (:since IS NULL OR ended_at >= :since)
-                 ORDER BY started_at, call",
-            )?;
-            let mut rows = select.query(named_params! {
-                ":tenant": filter.tenant,
-                ":tool": filter.tool.as_ref().map(ToolName::as_str),
-                ":since": filter.since.map(Timestamp::as_microseconds),
-            })?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                found.push(execution(row)?);
-            }
-            Ok(found)
-        })
+        let select =
+            "SELECT tool, experiment, variant, share_millionths, principal, state, started_at,
+                 ended_at
+             FROM executions
+             WHERE variant IS NOT NULL
+                 AND (:tenant IS NULL OR tenant = :tenant) AND (:tool IS NULL OR tool = :tool)
+                 AND (:since IS NULL OR ended_at >= :since)
+             ORDER BY started_at, call";
+        self.filtered(select, filter, execution)
     }
 
     /// How many calls were denied or undone, by tool and principal. Such calls never ran, so no
@@ -76,18 +64,26 @@ impl Store {
     /// # Errors
     /// If they cannot be read.
     pub fn stopped_calls(&self, filter: &ExecutionFilter) -> Result<Vec<Stopped>, Error> {
+        let select = "SELECT tool_name AS tool, principal, sum(verdict = 'deny') AS denials,
+                 sum(coalesce(hold = 'undone', 0)) AS undos
+             FROM tool_call_log
+             WHERE tool_name IS NOT NULL
+                 AND (:tenant IS NULL OR tenant = :tenant)
+                 AND (:tool IS NULL OR tool_name = :tool)
+                 AND (:since IS NULL OR requested_at >= :since)
+             GROUP BY tool_name, principal
+             HAVING denials > 0 OR undos > 0";
+        self.filtered(select, filter, stopped)
+    }
+
+    fn filtered<T>(
+        &self,
+        select: &str,
+        filter: &ExecutionFilter,
+        of_row: fn(&Row<'_>) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
         self.readers.read(|connection| {
-            let mut select = connection.prepare_cached(
-                "SELECT tool_name AS tool, principal, sum(verdict = 'deny') AS denials,
-                     sum(coalesce(hold = 'undone', 0)) AS undos
-                 FROM tool_call_log
-                 WHERE tool_name IS NOT NULL
-                     AND (:tenant IS NULL OR tenant = :tenant)
-                     AND (:tool IS NULL OR tool_name = :tool)
-                     AND (:since IS NULL OR requested_at >= :since)
-                 GROUP BY tool_name, principal
-                 HAVING denials > 0 OR undos > 0",
-            )?;
+            let mut select = connection.prepare_cached(select)?;
             let mut rows = select.query(named_params! {
                 ":tenant": filter.tenant,
                 ":tool": filter.tool.as_ref().map(ToolName::as_str),
@@ -95,20 +91,24 @@ impl Store {
             })?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
-                let count = |column| -> Result<u64, Error> {
-                    let count: i64 = row.get(column)?;
-                    Ok(count.unsigned_abs())
-                };
-                found.push(Stopped {
-                    tool: tool(row)?,
-                    principal: row.get("principal")?,
-                    denials: count("denials")?,
-                    undos: count("undos")?,
-                });
+                found.push(of_row(row)?);
             }
             Ok(found)
         })
     }
+}
+
+fn stopped(row: &Row<'_>) -> Result<Stopped, Error> {
+    let count = |column| -> Result<u64, Error> {
+        let count: i64 = row.get(column)?;
+        Ok(count.unsigned_abs())
+    };
+    Ok(Stopped {
+        tool: tool(row)?,
+        principal: row.get("principal")?,
+        denials: count("denials")?,
+        undos: count("undos")?,
+    })
 }
 
 fn execution(row: &Row<'_>) -> Result<VariantExecution, Error> {

@@ -5,6 +5,9 @@
 //! Small playbooks are compared whole. In large ones the signs of the components are compared first, and
 //! only the nearest few hundred in full: a task that is really like another one differs from it in few signs.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, HashSet};
 
 use windlass_embed::{Embedding, StaticEmbedder};

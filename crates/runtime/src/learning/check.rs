@@ -27,7 +27,8 @@ pub(super) async fn checked(
     checker: Option<&Checker>,
     run: &Run,
 ) -> (Option<bool>, Option<String>) {
-    let expected = run.task().metadata.get("expected").and_then(Value::as_str);
+    let expected = run.task().metadata.get("expected");
+    let expected = expected.filter(|expected| !expected.is_null());
     if let Some(expected) = expected
         && !answer_matches(expected, run.response().answer.as_str())
     {
@@ -47,18 +48,41 @@ pub(super) async fn checked(
     (told.or(expected.map(|_| true)), warning)
 }
 
-/// Whether an answer holds what is expected: its words, one after the other, whatever their case.
+/// Whether an answer holds what is expected: its words, one after the other, whatever their case. Of a list
+/// one is enough; null expects nothing.
 #[must_use]
-pub fn answer_matches(expected: &str, answer: &str) -> bool {
-    let words = |text: &str| -> Vec<String> {
-        let words = text.split(|c: char| !c.is_alphanumeric());
-        words
-            .filter(|word| !word.is_empty())
-            .map(str::to_lowercase)
-            .collect()
-    };
+pub fn answer_matches(expected: &Value, answer: &str) -> bool {
+    match expected {
+        Value::Null => true,
+        Value::Array(any) => any.iter().any(|one| answer_matches(one, answer)),
+        Value::String(text) => holds(answer, text),
+        other => holds(answer, &other.to_string()),
+    }
+}
+
+fn holds(answer: &str, expected: &str) -> bool {
     let (expected, answer) = (words(expected), words(answer));
     expected.is_empty() || answer.windows(expected.len()).any(|part| part == expected)
+}
+
+/// The words of a text, and its numbers with their sign and fraction.
+fn words(text: &str) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    let is_digit = |place: Option<usize>| {
+        let c = place.and_then(|place| chars.get(place));
+        c.is_some_and(char::is_ascii_digit)
+    };
+    let is_of_word = |place: usize| match chars[place] {
+        '.' => is_digit(place.checked_sub(1)) && is_digit(Some(place + 1)),
+        '-' => {
+            let before = place.checked_sub(1).map(|before| chars[before]);
+            is_digit(Some(place + 1)) && !before.is_some_and(char::is_alphanumeric)
+        }
+        c => c.is_alphanumeric(),
+    };
+    let kept = (0..chars.len()).map(|place| if is_of_word(place) { chars[place] } else { ' ' });
+    let kept: String = kept.collect();
+    kept.split_whitespace().map(str::to_lowercase).collect()
 }
 
 impl Checker {
@@ -94,5 +118,25 @@ impl Checker {
             Some(1) => Some(false),
             _ => None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expected_answer_is_found_by_its_words() {
+        let is = |expected: Value, answer: &str| answer_matches(&expected, answer);
+        assert!(is(json!("Forty  two"), "It is forty-two."));
+        assert!(!is(json!("Forty two"), "Two and forty"));
+        assert!(!is(json!("art"), "The start"));
+        assert!(is(json!(42), "The answer is 42."));
+        assert!(!is(json!(42), "The answer is -42."));
+        assert!(!is(json!(4.5), "4 or 5"));
+        assert!(is(json!(-4.5), "(-4.5)"));
+        assert!(is(json!(["a", "b"]), "B"));
+        assert!(!is(json!([]), "B"));
+        assert!(is(Value::Null, "anything"));
     }
 }

@@ -103,6 +103,17 @@ fn strategies_are_kept_by_domain_and_recalled_there_only() {
 }
 
 #[test]
+fn what_is_switched_off_is_not_advised() {
+    let place = place();
+    place.run(&greet("Greet Ada.", &[]));
+    let off = ["--set", "categories.greetings.tools.sayHello.enabled=false"];
+    let told = place.run(&greet("Greet Ada.", &off));
+    assert!(!told.contains("recalls"), "{told}");
+    let on = place.run(&greet("Greet Ada.", &[]));
+    assert!(on.contains("recalls"), "{on}");
+}
+
+#[test]
 fn lines_that_cannot_be_used_are_named_kept_and_do_not_stop_the_rest() {
     let place = place();
     place.run(&greet("Greet Ada.", &[]));

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use windlass_core::run::{Entry, Event, Run, RunEnd};
 use windlass_learn::ab::Measure;
 use windlass_policy::Verdict;
+use windlass_runtime::answer_matches;
 use windlass_spec::{ErrorCategory, TaskInput};
 use windlass_store::Store;
 
@@ -237,24 +238,10 @@ fn is_success(run: &Run, task: &TaskInput) -> bool {
     let has_succeeded = last.is_none_or(|call| matches!(call.outcome(), Some(Ok(_))));
     run.end() == Some(&RunEnd::Completed)
         && has_succeeded
-        && is_expected(
-            task.metadata.get("expected"),
-            run.response().answer.as_str(),
-        )
-}
-
-/// Whether an answer is one that is expected, letter case and blanks aside.
-fn is_expected(expected: Option<&Value>, answer: &str) -> bool {
-    let plain = |text: &str| {
-        let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-        words.join(" ")
-    };
-    match expected {
-        None | Some(Value::Null) => true,
-        Some(Value::Array(any)) => any.iter().any(|one| is_expected(Some(one), answer)),
-        Some(Value::String(text)) => plain(text) == plain(answer),
-        Some(other) => plain(&other.to_string()) == plain(answer),
-    }
+        && task
+            .metadata
+            .get("expected")
+            .is_none_or(|expected| answer_matches(expected, run.response().answer.as_str()))
 }
 
 /// What a command says of a run: good if it ends with 0, not if it ends with anything else.
@@ -294,21 +281,5 @@ fn said(status: ExitStatus) -> Option<bool> {
         0 => Some(true),
         126.. => None,
         _ => Some(false),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_expected_answer_is_found_letter_case_and_blanks_aside() {
-        let expected = json!("Forty  two");
-        assert!(is_expected(Some(&expected), " forty two\n"));
-        assert!(!is_expected(Some(&expected), "forty two of them"));
-        assert!(is_expected(Some(&json!(42)), "42"));
-        assert!(is_expected(Some(&json!(["a", "b"])), "B"));
-        assert!(!is_expected(Some(&json!([])), "B"));
-        assert!(is_expected(None, "anything"));
     }
 }
