@@ -37,9 +37,9 @@ pub use records::{
     NotOneOf, OutputError, RawUserIntent, ReasoningStep, RunId, STRATEGY_VERSION, StepAction,
     StepCall, StepError, StrategyError, StrategyId, StrategyLine, StrategyLineError, StrategyLines,
     StrategySection, StrategyWarning, TaskError, TaskInput, TaskLineError, TaskLineProblem,
-    TaskOutput, ToolCall, ToolCallRecord, ToolCallStatus, ToolCallingStrategy, ToolCounters,
-    ToolExecutionResult, ToolGapReport, ToolInvocation, Turn, UserIntent, UserIntentError,
-    read_strategies, read_tasks, record_schemas, tools_used,
+    TaskLines, TaskOutput, ToolCall, ToolCallRecord, ToolCallStatus, ToolCallingStrategy,
+    ToolCounters, ToolExecutionResult, ToolGapReport, ToolInvocation, Turn, UserIntent,
+    UserIntentError, read_strategies, read_tasks, record_schemas, tools_used,
 };
 pub use risk::{RiskLevel, UnknownWord};
 pub use signature::{

@@ -41,6 +41,7 @@ mod servers;
 mod settings;
 mod source;
 mod table;
+mod tasks;
 mod terminal;
 mod tools;
 mod trace;

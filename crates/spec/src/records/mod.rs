@@ -40,7 +40,8 @@ pub use strategy::{
     StrategyLines, StrategySection, StrategyWarning, ToolCallingStrategy, read_strategies,
 };
 pub use task::{
-    DEFAULT_DOMAIN, MissingTool, TaskError, TaskInput, TaskLineError, TaskLineProblem, read_tasks,
+    DEFAULT_DOMAIN, MissingTool, TaskError, TaskInput, TaskLineError, TaskLineProblem, TaskLines,
+    read_tasks,
 };
 pub use views::{
     ExecutionStatus, ToolCall, ToolCallRecord, ToolCallStatus, ToolExecutionResult, ToolInvocation,

@@ -3,7 +3,7 @@
 
 mod lines;
 
-pub use lines::{TaskLineError, TaskLineProblem, read_tasks};
+pub use lines::{TaskLineError, TaskLineProblem, TaskLines, read_tasks};
 
 use std::fmt;
 use std::num::NonZeroU32;

@@ -5,14 +5,13 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::Context as _;
 use futures::StreamExt as _;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use windlass_core::run::{Run, RunEnd, Task};
 use windlass_learn::ab::Random;
 use windlass_runtime::{Driver, NewTask, Progress, Stop, Watch};
-use windlass_spec::{RunId, TaskInput, ToolName, read_tasks};
+use windlass_spec::{RunId, TaskInput, ToolName};
 use windlass_store::{RunFilter, Store};
 
 use super::Outcome;
@@ -22,14 +21,20 @@ use super::ending::exit_code;
 use super::interrupt::stop_on_interrupt;
 use super::live::bar;
 use super::run::block_on;
+use super::tasks::Tasks;
 use super::terminal::{complain, put, visible};
 use super::{crew, data};
 
 pub(super) fn run(command: &RunTask, file: &Path, chosen: &Chosen) -> anyhow::Result<Outcome> {
-    let mut tasks = tasks(file, chosen)?;
+    let mut read = Tasks::read(file, chosen)?;
     if let Some(seed) = command.seed {
-        Random::new(seed).shuffle(&mut tasks);
+        Random::new(seed).shuffle(&mut read.tasks);
     }
+    let outcome = work(command, &read.tasks, chosen)?;
+    Ok(read.ended(outcome))
+}
+
+fn work(command: &RunTask, tasks: &[TaskInput], chosen: &Chosen) -> anyhow::Result<Outcome> {
     let workers = chosen.assemble(&command.crew, command.data.as_deref())?;
     let (workers, _watching) = workers.watched(false);
     let stored = data::open(command.data.as_deref())?;
@@ -47,7 +52,7 @@ pub(super) fn run(command: &RunTask, file: &Path, chosen: &Chosen) -> anyhow::Re
             store,
             stop,
         };
-        batch.work_on_all(&tasks, &bar).await
+        batch.work_on_all(tasks, &bar).await
     })?;
     bar.finish_and_clear();
     let codes = codes.into_iter().collect::<anyhow::Result<Vec<u8>>>()?;
@@ -76,42 +81,6 @@ const INTERRUPTED: u8 = 130;
 
 /// The exit code of what waits for a person.
 const WAITING: u8 = 4;
-
-/// Reads the tasks and checks them all before the first is begun.
-fn tasks(file: &Path, chosen: &Chosen) -> anyhow::Result<Vec<TaskInput>> {
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("the tasks in `{}` cannot be read", file.display()))?;
-    let wrong = |problems: Vec<String>| {
-        anyhow::anyhow!(
-            "the tasks in `{}` have mistakes\n{}",
-            file.display(),
-            problems.join("\n")
-        )
-    };
-    let tasks = read_tasks(&text)
-        .map_err(|errors| wrong(errors.iter().map(ToString::to_string).collect()))?;
-    anyhow::ensure!(
-        !tasks.is_empty(),
-        "there are no tasks in `{}`",
-        file.display()
-    );
-    let known = chosen.tool_names();
-    let missing: Vec<String> = tasks
-        .iter()
-        .filter_map(|task| Some((task, task.check_tools(known.iter().copied()).err()?)))
-        .flat_map(|(task, missing)| {
-            let id = task.task_id.clone();
-            missing
-                .into_iter()
-                .map(move |tool| format!("task `{id}`: {tool}"))
-        })
-        .collect();
-    if missing.is_empty() {
-        Ok(tasks)
-    } else {
-        Err(wrong(missing))
-    }
-}
 
 /// Tells what is not as it should be, each thing once.
 fn warnings(bar: &ProgressBar) -> Watch {

@@ -153,20 +153,25 @@ fn an_early_stop_leaves_the_rest_undone_and_says_so() {
 }
 
 #[test]
-fn mistakes_are_told_before_the_first_run() {
+fn mistakes_are_told_before_the_first_run_and_tasks_without_any_are_done() {
     let place = place()
         .with(
             "tasks.jsonl",
-            "{\"task_id\": \"a\", \"description\": \"x\"}\n{\"task_id\": \"a\", \"description\": \"y\"}\n\
-             {\"description\": \"z\"}\n",
+            "{\"task_id\": \"a\", \"description\": \"Look up the price of pears\"}\n\
+             {\"task_id\": \"a\", \"description\": \"y\"}\n{\"description\": \"z\"}\n",
         )
         .with(
             "other.toml",
             example("prices/new.toml").replace("lookUpPrice", "lookUpPrices"),
         );
     let told = place.run(&AB);
-    assert!(told.contains("tasks.jsonl: line 2"), "{told}");
-    assert!(told.contains("tasks.jsonl: line 3"), "{told}");
+    assert!(told.contains("tasks.jsonl:2: the task_id `a`"), "{told}");
+    assert!(told.contains("tasks.jsonl:3:"), "{told}");
+    assert!(
+        told.contains("1 of 3 tasks in `tasks.jsonl` can be used"),
+        "{told}"
+    );
+    assert!(told.contains("1 of 1 pairs count"), "{told}");
     assert!(told.ends_with("exit code 1\n"), "{told}");
     let place = place.with("tasks.jsonl", example("prices/tasks.jsonl"));
     let told = place.run(&[&AB[..4], &["--b", "other.toml"], &AB[6..]].concat());

@@ -206,13 +206,13 @@ fn two_processes_never_drive_one_run() {
 }
 
 #[test]
-fn mistakes_in_tasks_are_told_before_the_first_is_begun() {
+fn mistakes_in_tasks_are_told_by_file_and_line() {
     let place = place().with(
         "tasks.jsonl",
-        "{\"task_id\": \"a\", \"description\": \"x\"}\n\
-         {\"task_id\": \"a\", \"description\": \"x\"}\n\
-         {\"task_id\": \"b\"\n\
-         {\"task_id\": \"c\", \"description\": \" \"}\n",
+        "{\"task_id\": \"b\"\n\
+         {\"description\": \"x\"}\n\
+         {\"task_id\": \"c\", \"description\": \" \"}\n\
+         {\"task_id\": \"c\", \"description\": \"x\"}\n",
     );
     let mut told = place.run(&BATCH);
     let place = place.with(
@@ -224,6 +224,20 @@ fn mistakes_in_tasks_are_told_before_the_first_is_begun() {
     told += &place.run(&BATCH);
     told += &place.run(&[&BATCH[..4], &["--tasks", "none.jsonl"]].concat());
     assert_snapshot!(told);
+}
+
+#[test]
+fn tasks_without_mistakes_are_done_beside_others() {
+    let place = place();
+    let all = place.read("tasks.jsonl");
+    let first = all.lines().next().unwrap().to_owned();
+    let place = place.with("tasks.jsonl", format!("{{\n{first}\n{first}\n"));
+    let told = place.run(&BATCH);
+    assert!(told.contains("tasks.jsonl:1:"), "{told}");
+    assert!(told.contains("tasks.jsonl:3: the task_id"), "{told}");
+    assert!(told.contains("1 of 1 tasks completed"), "{told}");
+    assert!(told.ends_with("exit code 1\n"), "{told}");
+    assert_eq!(effects(&place), 1);
 }
 
 #[test]

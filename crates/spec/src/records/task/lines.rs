@@ -1,5 +1,5 @@
 //! Tasks from a text with one in each line (JSON Lines). Every line that is wrong is reported, so
-//! that a batch is corrected once.
+//! that a batch is corrected once; the others can be used all the same.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -36,20 +36,45 @@ pub enum TaskLineProblem {
     },
 }
 
+impl TaskLineError {
+    /// What is wrong, with the place in the file as editors know it.
+    #[must_use]
+    pub fn in_file(&self, file: impl fmt::Display) -> String {
+        let Self { line, problem } = self;
+        match problem {
+            TaskLineProblem::Json { column, reason } => format!("{file}:{line}:{column}: {reason}"),
+            TaskLineProblem::Task(_) | TaskLineProblem::Duplicate { .. } => {
+                format!("{file}:{line}: {problem}")
+            }
+        }
+    }
+}
+
 impl fmt::Display for TaskLineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = self.line;
-        match &self.problem {
+        let Self { line, problem } = self;
+        match problem {
             TaskLineProblem::Json { column, reason } => {
                 write!(f, "line {line}, column {column}: {reason}")
             }
-            TaskLineProblem::Task(error) => write!(f, "line {line}: {error}"),
-            TaskLineProblem::Duplicate {
+            TaskLineProblem::Task(_) | TaskLineProblem::Duplicate { .. } => {
+                write!(f, "line {line}: {problem}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for TaskLineProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Json { reason, .. } => f.write_str(reason),
+            Self::Task(error) => write!(f, "{error}"),
+            Self::Duplicate {
                 task_id,
                 first_line,
             } => write!(
                 f,
-                "line {line}: the task_id `{task_id}` is that of line {first_line}; every task has its own"
+                "the task_id `{task_id}` is that of line {first_line}; every task has its own"
             ),
         }
     }
@@ -57,11 +82,19 @@ impl fmt::Display for TaskLineError {
 
 impl std::error::Error for TaskLineError {}
 
+/// What stands in a text of tasks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TaskLines {
+    /// The tasks that can be used, in order, each with its line. Of those with the same id it is the
+    /// first.
+    pub tasks: Vec<(usize, TaskInput)>,
+    /// Every line that is no task, and every task whose id an earlier line has.
+    pub errors: Vec<TaskLineError>,
+}
+
 /// Reads one task from each line that is not blank.
-///
-/// # Errors
-/// Every line that is no task, and every task whose id an earlier line has.
-pub fn read_tasks(text: &str) -> Result<Vec<TaskInput>, Vec<TaskLineError>> {
+#[must_use]
+pub fn read_tasks(text: &str) -> TaskLines {
     let mut tasks = Vec::new();
     let mut errors = Vec::new();
     let mut first_lines = HashMap::new();
@@ -93,15 +126,12 @@ pub fn read_tasks(text: &str) -> Result<Vec<TaskInput>, Vec<TaskLineError>> {
             });
         }
         match TaskInput::try_from(raw) {
-            Ok(task) => tasks.push(task),
+            Ok(task) if first_line == line => tasks.push((line, task)),
+            Ok(_) => {}
             Err(error) => refuse(TaskLineProblem::Task(error)),
         }
     }
-    if errors.is_empty() {
-        Ok(tasks)
-    } else {
-        Err(errors)
-    }
+    TaskLines { tasks, errors }
 }
 
 fn json_problem(error: &serde_json::Error) -> TaskLineProblem {

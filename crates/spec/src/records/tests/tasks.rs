@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{refusal, text, with};
-use crate::records::{TaskInput, TaskLineProblem, read_tasks};
+use crate::records::{TaskInput, TaskLineProblem, TaskLines, read_tasks};
 
 fn full() -> Value {
     json!({
@@ -92,10 +92,11 @@ fn available_tools_are_registered_or_the_nearest_names_are_told() {
 fn a_batch_is_one_task_a_line() {
     let rows = lines(&[full(), with(full(), "task_id", json!("t2"))]);
     let text = format!("\u{feff}{}\r\n\n   \n", rows.replace('\n', "\r\n"));
-    let tasks = read_tasks(&text).unwrap();
-    let ids: Vec<_> = tasks.iter().map(|task| task.task_id.as_str()).collect();
-    assert_eq!(ids, ["t1", "t2"]);
-    assert_eq!(read_tasks(""), Ok(Vec::new()));
+    let read = read_tasks(&text);
+    let ids = read.tasks.iter().map(|(_, task)| task.task_id.as_str());
+    assert_eq!(ids.collect::<Vec<_>>(), ["t1", "t2"]);
+    assert_eq!(read.errors, []);
+    assert_eq!(read_tasks(""), TaskLines::default());
 }
 
 #[test]
@@ -112,15 +113,17 @@ fn every_bad_line_of_a_batch_is_reported() {
         full().to_string(),
         json!({ "task_id": "t8", "description": "x", "available_tools": [""] }).to_string(),
     ];
-    let errors = read_tasks(&batch.join("\n")).unwrap_err();
-    let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    let read = read_tasks(&batch.join("\n"));
+    let told: Vec<_> = read.errors.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(told.join("\n"));
+    let used: Vec<usize> = read.tasks.iter().map(|(line, _)| *line).collect();
+    assert_eq!(used, [1], "what is right can be used");
 }
 
 #[test]
 fn a_duplicate_task_id_is_reported_with_both_lines() {
     let bad = with(full(), "description", json!(""));
-    let errors = read_tasks(&lines(&[full(), bad, full()])).unwrap_err();
+    let errors = read_tasks(&lines(&[full(), bad, full()])).errors;
     let duplicates: Vec<_> = errors
         .iter()
         .filter_map(|error| match &error.problem {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use windlass_core::run::{Run, Task};
 use windlass_learn::ab::{Arm, Evidence, Stopping};
 use windlass_runtime::{Driver, NewTask, Stop};
-use windlass_spec::{RunId, TaskInput, ToolName, read_tasks};
+use windlass_spec::{RunId, TaskInput, ToolName};
 use windlass_store::{RunFilter, Store};
 
 use super::arms::{self, crews, sides};
@@ -23,12 +23,13 @@ use super::schedule::{Scheduled, schedule};
 use super::{page, words};
 use crate::cli::Outcome;
 use crate::cli::arguments::AbRun;
-use crate::cli::crew::{self, Chosen};
+use crate::cli::crew;
 use crate::cli::data;
 use crate::cli::interrupt::stop_on_interrupt;
 use crate::cli::live::bar;
 use crate::cli::report::Reporter;
 use crate::cli::run::block_on;
+use crate::cli::tasks::Tasks;
 use crate::cli::terminal::{complain, put};
 
 /// How much of the digest names an experiment.
@@ -43,10 +44,11 @@ pub(super) fn run(
         return Ok(Outcome::Failed);
     };
     let metrics = Metric::read(&command.metric)?;
-    let tasks = tasks(command.tasks(), &chosen)?;
+    let read = Tasks::read(command.tasks(), &chosen)?;
+    let tasks = &read.tasks;
     let (sides, differs) = sides(command, &chosen, data)?;
     let crews = crews(command, &chosen, data)?;
-    let digest = arms::digest(command, &chosen, &tasks)?;
+    let digest = arms::digest(command, &chosen, tasks)?;
     let name = match &command.name {
         Some(name) => {
             anyhow::ensure!(
@@ -61,7 +63,7 @@ pub(super) fn run(
     let store = Arc::clone(stored.store());
     let schedule = schedule(tasks.len(), command.runs, command.seed);
     let agent = chosen.agent.name().to_string();
-    let found = earlier(&store, &agent, &name, &schedule, &tasks)?;
+    let found = earlier(&store, &agent, &name, &schedule, tasks)?;
     anyhow::ensure!(
         command.resume || found.is_empty(),
         "the experiment `{name}` has {} runs already\n\
@@ -78,7 +80,7 @@ pub(super) fn run(
             drivers: [driver(a.0), driver(b.0)],
             store: &store,
             stop: stop.clone(),
-            tasks: &tasks,
+            tasks,
             metrics: &metrics,
             name: &name,
             digest: &digest,
@@ -139,7 +141,7 @@ pub(super) fn run(
             until: counted,
         },
     );
-    tell(command, &findings)
+    Ok(read.ended(tell(command, &findings)?))
 }
 
 fn tell(command: &AbRun, findings: &Findings) -> anyhow::Result<Outcome> {
@@ -180,36 +182,6 @@ const INTERRUPTED: u8 = 130;
 
 /// The exit code of what waits for a person.
 const WAITING: u8 = 4;
-
-/// Reads the tasks and checks them all before the first is begun.
-fn tasks(file: &Path, chosen: &Chosen) -> anyhow::Result<Vec<TaskInput>> {
-    let place = file.display();
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("the tasks in `{place}` cannot be read"))?;
-    let wrong = |problems: Vec<String>| {
-        let problems: Vec<String> = problems.iter().map(|p| format!("{place}: {p}")).collect();
-        anyhow::anyhow!("the tasks have mistakes\n{}", problems.join("\n"))
-    };
-    let tasks = read_tasks(&text)
-        .map_err(|errors| wrong(errors.iter().map(ToString::to_string).collect()))?;
-    anyhow::ensure!(!tasks.is_empty(), "there are no tasks in `{place}`");
-    let known = chosen.tool_names();
-    let missing: Vec<String> = tasks
-        .iter()
-        .filter_map(|task| Some((task, task.check_tools(known.iter().copied()).err()?)))
-        .flat_map(|(task, missing)| {
-            let id = &task.task_id;
-            let told = missing
-                .into_iter()
-                .map(move |tool| format!("task `{id}`: {tool}"));
-            told.collect::<Vec<_>>()
-        })
-        .collect();
-    match missing.is_empty() {
-        true => Ok(tasks),
-        false => Err(wrong(missing)),
-    }
-}
 
 /// The id of a run of an experiment, by which it is found again.
 fn task_id(experiment: &str, task: &TaskInput, pair: &Scheduled, arm: Arm) -> String {
