@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use windlass_core::limits::{Breaker, Kept, Limit, Readiness};
 use windlass_spec::registry::Window;
@@ -12,6 +12,10 @@ use windlass_spec::{CallId, Timestamp, ToolName};
 
 /// How many ends of each tool's calls are remembered.
 const REMEMBERED: usize = 64;
+
+/// For how long what the store says of a tool is not asked for again. What happens here is known at once; what
+/// other processes do gets to the store in groups, and may be known that much later.
+const ASKED: Duration = Duration::from_millis(50);
 
 /// What all drivers of a process share.
 #[derive(Debug, Default)]
@@ -29,6 +33,8 @@ struct State {
     turns: HashMap<Key, Timestamp>,
     /// How the latest calls of each tool ended, the last at the end.
     ends: HashMap<(String, ToolName), VecDeque<End>>,
+    /// What the store said of each tool, and when.
+    stored: HashMap<(String, ToolName), (Instant, Vec<End>)>,
 }
 
 /// The tenant, and what a limit is kept under.
@@ -153,6 +159,20 @@ impl Limiter {
             ends.pop_front();
         }
         ends.push_back(end);
+    }
+
+    /// What the store said a moment ago of how calls of a tool ended.
+    pub(crate) fn stored(&self, tenant: &str, tool: &ToolName) -> Option<Vec<End>> {
+        let state = self.state();
+        let (asked, ends) = state.stored.get(&(tenant.to_owned(), tool.clone()))?;
+        (asked.elapsed() < ASKED).then(|| ends.clone())
+    }
+
+    /// Notes what the store says now.
+    pub(crate) fn note_stored(&self, tenant: &str, tool: &ToolName, ends: &[End]) {
+        let said = (Instant::now(), ends.to_vec());
+        let key = (tenant.to_owned(), tool.clone());
+        self.state().stored.insert(key, said);
     }
 
     /// Whether a tool keeps failing, by what this process remembers and what the store says, in which

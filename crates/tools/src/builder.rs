@@ -69,7 +69,7 @@ impl ToolBuilder {
     }
 
     /// The tool comes from a server that says this about its effects. Its answers are then data and
-    /// nothing else, whatever they look like.
+    /// nothing else, whatever they look like, and it is run by whoever waits for it, so it must not block.
     pub fn annotations(mut self, annotations: Annotations, trust: Trust) -> Self {
         self.annotations = Some((annotations, trust));
         self

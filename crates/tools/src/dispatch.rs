@@ -2,14 +2,17 @@
 //! of the ends a journal knows: after the time limit, after being stopped, after a panic. Whether a
 //! call may run was decided before; whether it is tried again is decided after.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::task::JoinError;
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use windlass_core::gate::Permit;
@@ -131,22 +134,28 @@ pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions
     let stop = context.stop.clone();
     let implementation = tool.tool().clone();
     let winds_down = implementation.winds_down;
-    // A task of its own: a tool that blocks its thread then blocks neither the clock nor the caller,
-    // and one that panics ends only itself.
-    let mut task = AbortOnDropHandle::new(tokio::spawn(async move {
-        implementation.start(permit, context).await
-    }));
+    // What calls a server is our own code, which never holds its thread.
+    let is_ours = implementation.annotations.is_some();
+    let work = async move { implementation.start(permit, context).await };
+    let mut work = match is_ours {
+        true => Work::here(work),
+        false => Work::beside(work),
+    };
     let interrupted = tokio::select! {
         biased;
-        ended = &mut task => return ended_by_itself(tool, ended, &effect, options.max_output_bytes),
+        ended = &mut work.ended => {
+            return ended_by_itself(tool, ended, &effect, options.max_output_bytes);
+        }
         () = options.cancel.cancelled() => Interruption::Cancelled,
         () = tokio::time::sleep(timeout) => Interruption::Timeout,
     };
     stop.cancel();
-    if !winds_down || tokio::time::timeout(WIND_DOWN, &mut task).await.is_err() {
-        task.abort();
-        // Either it is gone now, or nothing more can be done about it.
-        let _ = tokio::time::timeout(ABORT, &mut task).await;
+    if !winds_down
+        || tokio::time::timeout(WIND_DOWN, &mut work.ended)
+            .await
+            .is_err()
+    {
+        work.abort().await;
     }
     let end = match interrupted {
         Interruption::Cancelled => CallEnd::Cancelled(Failure::new(
@@ -169,6 +178,63 @@ pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions
 enum Interruption {
     Cancelled,
     Timeout,
+}
+
+/// A tool at work. Dropping it stops it.
+struct Work {
+    ended: BoxFuture<'static, Result<Result<Value, ToolError>, Broken>>,
+    /// What stops it, if it is a task of its own.
+    task: Option<AbortHandle>,
+}
+
+/// A tool came to no end of its own; in words, how.
+struct Broken(String);
+
+impl Work {
+    /// In a task of its own: a tool that blocks its thread then blocks neither the clock nor the caller, and
+    /// one that panics ends only itself.
+    fn beside(work: impl Future<Output = Result<Value, ToolError>> + Send + 'static) -> Self {
+        let task = AbortOnDropHandle::new(tokio::spawn(work));
+        Self {
+            task: Some(task.abort_handle()),
+            ended: Box::pin(async move {
+                task.await.map_err(|error| match error.try_into_panic() {
+                    Ok(panic) => Broken::by(panic),
+                    Err(_) => Broken("was broken off because the runtime shuts down".to_owned()),
+                })
+            }),
+        }
+    }
+
+    /// By whoever waits for it, which spares two threads from waking each other.
+    fn here(work: impl Future<Output = Result<Value, ToolError>> + Send + 'static) -> Self {
+        let work = AssertUnwindSafe(work).catch_unwind();
+        Self {
+            task: None,
+            ended: Box::pin(async move { work.await.map_err(Broken::by) }),
+        }
+    }
+
+    async fn abort(mut self) {
+        if let Some(task) = self.task {
+            task.abort();
+            // Either it is gone now, or nothing more can be done about it.
+            let _ = tokio::time::timeout(ABORT, &mut self.ended).await;
+        }
+    }
+}
+
+impl Broken {
+    fn by(panic: Box<dyn Any + Send>) -> Self {
+        let said = panic
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "without a message".to_owned());
+        // What a tool panicked with is its own; if letting go of it panics again, that is the end of it.
+        let _ = std::panic::catch_unwind(AssertUnwindSafe(move || drop(panic)));
+        Self(format!("panicked: {said}"))
+    }
 }
 
 /// What a call may have done, by how reversible it is. What is not declared is irreversible.
@@ -203,7 +269,7 @@ fn time_limit(specification: &ToolSpecification) -> Duration {
 
 fn ended_by_itself(
     tool: &BoundTool,
-    ended: Result<Result<Value, ToolError>, JoinError>,
+    ended: Result<Result<Value, ToolError>, Broken>,
     effect: &Effects,
     max_output_bytes: usize,
 ) -> Dispatched {
@@ -233,10 +299,10 @@ fn ended_by_itself(
             };
             CallEnd::Error(error.into_failure(otherwise))
         }
-        Err(error) => CallEnd::Error(Failure::foreign(
+        Err(Broken(how)) => CallEnd::Error(Failure::foreign(
             ErrorCategory::ToolFailure,
             effect.of_failure,
-            format!("the tool `{}` {}", tool.name(), broken_off(error)),
+            format!("the tool `{}` {how}", tool.name()),
         )),
     };
     end.into()
@@ -283,18 +349,4 @@ fn fits_in(value: &Value, max_bytes: usize) -> bool {
         }
     }
     serde_json::to_writer(Remaining(max_bytes), value).is_ok()
-}
-
-fn broken_off(error: JoinError) -> String {
-    let Ok(panic) = error.try_into_panic() else {
-        return "was broken off because the runtime shuts down".to_owned();
-    };
-    let said = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "without a message".to_owned());
-    // What a tool panicked with is its own; if letting go of it panics again, that is the end of it.
-    let _ = std::panic::catch_unwind(AssertUnwindSafe(move || drop(panic)));
-    format!("panicked: {said}")
 }

@@ -173,12 +173,16 @@ impl Drive<'_> {
     async fn health(&self, tool: &ToolName, now: Timestamp) -> Result<Readiness, DriveError> {
         let (driver, tenant) = (self.driver, self.journal.who().tenant.as_str());
         let breaker = self.rules.breaker();
-        let ends = driver
-            .durable
-            .latest_ends(tenant, tool, breaker.failures.get());
-        Ok(driver
-            .limiter
-            .health(tenant, tool, ends.await?, breaker, now))
+        let ends = match driver.limiter.stored(tenant, tool) {
+            Some(ends) => ends,
+            None => {
+                let count = breaker.failures.get();
+                let ends = driver.durable.latest_ends(tenant, tool, count).await?;
+                driver.limiter.note_stored(tenant, tool, &ends);
+                ends
+            }
+        };
+        Ok(driver.limiter.health(tenant, tool, ends, breaker, now))
     }
 
     /// Whether it is this call by which a tool that kept failing is tried again; nobody else does

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use windlass_core::risk::{Annotations, Trust};
 use windlass_core::run::{CallEnd, ToolQuestion};
 use windlass_spec::envelope::InterventionType;
 use windlass_spec::{Effect, ErrorCategory, RiskLevel, ToolAttributes};
@@ -25,6 +26,19 @@ fn tool_of(
         .signature(signature)
         .handler(run);
     bound(tool.build().unwrap(), signature, attributes)
+}
+
+/// A tool that comes from a server, which is run without a task of its own.
+fn of_server(
+    attributes: ToolAttributes,
+    run: impl Fn(Value) -> ToolFuture + Send + Sync + 'static,
+) -> BoundTool {
+    let tool = Tool::builder("tried")
+        .description(DESCRIPTION)
+        .signature(TEXT)
+        .annotations(Annotations::default(), Trust::Untrusted)
+        .handler(run);
+    bound(tool.build().unwrap(), TEXT, attributes)
 }
 
 /// Notices when it is dropped: a tool that was stopped lets go of what it held.
@@ -132,8 +146,13 @@ async fn an_error_without_effect_says_so_whatever_the_risk() {
 async fn a_panic_is_an_error_that_only_the_operator_hears() {
     let while_running: fn(Value) -> ToolFuture = |_| Box::pin(async { panic!("lost the key 123") });
     let while_starting: fn(Value) -> ToolFuture = |_| panic!("lost the key {}", 123);
-    for run in [while_running, while_starting] {
-        let tool = tool_of(TEXT, risk(RiskLevel::Irreversible), run);
+    let tools = [while_running, while_starting].into_iter().flat_map(|run| {
+        [
+            tool_of(TEXT, risk(RiskLevel::Irreversible), run),
+            of_server(risk(RiskLevel::Irreversible), run),
+        ]
+    });
+    for tool in tools {
         let failure = error(call(&tool, json!({})).await);
         assert_eq!(failure.category, ErrorCategory::ToolFailure);
         assert_eq!(failure.effect, Effect::Unknown);
@@ -143,6 +162,21 @@ async fn a_panic_is_an_error_that_only_the_operator_hears() {
         );
         assert!(!failure.model_message.contains("key"));
     }
+}
+
+#[tokio::test]
+async fn a_call_of_a_server_that_takes_too_long_is_stopped_and_dropped() {
+    let gone = Arc::new(Notify::new());
+    let goes = Arc::clone(&gone);
+    let tool = of_server(brief(), move |_| {
+        let held = Held(Arc::clone(&goes));
+        Box::pin(async move {
+            let _held = held;
+            std::future::pending().await
+        })
+    });
+    assert!(matches!(call(&tool, json!({})).await, CallEnd::Timeout(_)));
+    gone.notified().await;
 }
 
 #[tokio::test]
