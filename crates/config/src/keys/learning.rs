@@ -30,7 +30,7 @@ pub(super) const LEARNING: &[Key] = &[
         name: "similarity_floor",
         about: "How similar to the task a strategy must be to be shown.",
         shape: Shape::Fraction,
-        default: Default::Number(0.35),
+        default: Default::Number(0.25),
     },
     Key {
         name: "min_confidence",

@@ -1,6 +1,6 @@
-//! Finds the strategies for a task: by what they say and by the tasks they worked for, times how far
-//! they can be relied on. What is not similar enough is not recalled at all: no advice is better than
-//! advice about something else.
+//! Finds the strategies for a task: by what they say and by the tasks they worked for, in meaning and in words,
+//! times how far they can be relied on. What is not similar enough is not recalled at all: no advice is better
+//! than advice about something else.
 //!
 //! Small playbooks are compared whole. In large ones the signs of the components are compared first, and
 //! only the nearest few hundred in full: a task that is really like another one differs from it in few signs.
@@ -16,6 +16,7 @@ use windlass_spec::{
 };
 
 use super::curate::{Playbook, reliability};
+use super::lexicon::Lexicon;
 use super::signs::Signs;
 use super::words::{id_of, quoted, what_worked};
 
@@ -25,7 +26,10 @@ const COMPARED_WHOLE: usize = 4_096;
 /// How many texts are compared in full where there are more.
 const COMPARED: usize = 256;
 
-/// How many strategies are looked at, of those nearest in meaning.
+/// How much words count beside meaning.
+const WORDS: f32 = 0.5;
+
+/// How many strategies are looked at, of those most similar.
 const CONSIDERED: usize = 64;
 
 /// In how many runs something must have failed before a model is warned of it.
@@ -58,7 +62,7 @@ impl<'q> RecallQuery<'q> {
     pub const COUNT: usize = 3;
 
     /// How similar they must be if nothing is said.
-    pub const FLOOR: f32 = 0.35;
+    pub const FLOOR: f32 = 0.25;
 
     /// The best three for a task.
     #[must_use]
@@ -105,6 +109,7 @@ pub struct PlaybookIndex {
     /// One row for what a strategy says and one for each of its examples.
     rows: Vec<Row>,
     vectors: Vec<Embedding>,
+    lexicon: Lexicon,
     /// Where there are so many texts that they are needed.
     signs: Option<Signs>,
 }
@@ -156,6 +161,7 @@ impl PlaybookIndex {
             sequences: Vec::new(),
             rows: Vec::new(),
             vectors: Vec::new(),
+            lexicon: Lexicon::default(),
             signs: None,
         };
         for (id, strategy) in strategies {
@@ -181,6 +187,7 @@ impl PlaybookIndex {
         let texts = texts.chain(examples.map(NonEmptyText::as_str));
         for (example, text) in texts.enumerate() {
             self.vectors.push(self.embedder.embed(text));
+            self.lexicon.push(text);
             self.rows.push(Row {
                 strategy: place,
                 example: example as u32,
@@ -227,13 +234,17 @@ impl PlaybookIndex {
             None => (0..self.rows.len()).filter(|row| fits(*row)).collect(),
             Some(signs) => signs.nearest(&task, COMPARED, fits),
         };
+        let wanted = self.lexicon.wanted(query.task);
         let mut near: Vec<(u32, f32, u32)> = compared
             .into_iter()
             .map(|row| {
                 let Row {
                     strategy, example, ..
                 } = self.rows[row];
-                (strategy, task.cosine(&self.vectors[row]), example)
+                let meaning = task.cosine(&self.vectors[row]);
+                let words = self.lexicon.likeness(row, &wanted);
+                let similarity = (1.0 - WORDS) * meaning + WORDS * words;
+                (strategy, similarity, example)
             })
             .filter(|(_, similarity, _)| *similarity >= query.floor)
             .collect();
@@ -246,9 +257,9 @@ impl PlaybookIndex {
             .into_iter()
             .map(|(strategy, similarity, example)| {
                 let bound = self.strategies[strategy as usize].lower_bound;
-                let meaning = (similarity - query.floor) / (1.0 - query.floor).max(f32::EPSILON);
+                let above = (similarity - query.floor) / (1.0 - query.floor).max(f32::EPSILON);
                 (
-                    f64::from(meaning.clamp(0.0, 1.0)).powi(2) * bound,
+                    f64::from(above.clamp(0.0, 1.0)).powi(2) * bound,
                     strategy,
                     similarity,
                     example,

@@ -14,6 +14,7 @@ mod bounds;
 mod curate;
 mod evidence;
 mod index;
+mod lexicon;
 mod log;
 mod reflect;
 mod signs;
