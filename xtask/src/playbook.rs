@@ -10,7 +10,8 @@ use crate::{cache, cargo, root, run};
 /// By exact version: the APIs with their tasks (Apache-2.0), and the one thing they need beside Python.
 const PACKAGES: [&str; 2] = ["bfcl-eval==2026.3.23", "mpmath==1.3.0"];
 
-/// Measures and writes the page with the results. `more` are options of the program that measures.
+/// Measures, and writes the page with the results if everything is measured. `more` are options of the program
+/// that measures; what is measured with some is only printed, unless they say where to write it.
 pub fn measure(more: &[&str]) -> anyhow::Result<()> {
     let python = python(&cache().join("bench/bfcl"))?;
     let docs = root().join("docs");
@@ -24,10 +25,11 @@ pub fn measure(more: &[&str]) -> anyhow::Result<()> {
         "--",
     ]);
     measure.arg("--python").arg(python);
-    measure.arg("--page").arg(docs.join("learning-results.md"));
-    measure
-        .arg("--chart")
-        .arg(docs.join("learning-results.svg"));
+    if more.is_empty() {
+        measure.arg("--page").arg(docs.join("learning-results.md"));
+        let chart = docs.join("learning-results.svg");
+        measure.arg("--chart").arg(chart);
+    }
     measure.args(more);
     run(measure)
 }

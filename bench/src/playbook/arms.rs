@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use windlass_core::run::Run;
 use windlass_embed::{Embedding, StaticEmbedder};
 
+use crate::book;
 use crate::random::{Random, chance};
 use crate::tasks::Task;
 
@@ -90,6 +91,11 @@ pub trait Arm: Sync {
 
     /// What it says after it has learned.
     fn learn<'t>(&self, training: &Training<'t>) -> Box<dyn Advice + 't>;
+
+    /// Whether it is let learn from the tasks of the test, too, which nothing else may.
+    fn leaks(&self) -> bool {
+        false
+    }
 }
 
 /// Says nothing.
@@ -143,31 +149,59 @@ impl Arm for Frequency {
 pub struct Nearest {
     /// How many lines it gives.
     pub k: usize,
+    /// Whether it has what the playbook has besides merging, counting and ranking: only traces of the domain
+    /// whose tools are there, without calls that only looked around, and only of runs that succeeded.
+    pub is_sifted: bool,
+}
+
+struct Trace<'t> {
+    domain: &'t str,
+    sequence: Vec<String>,
+    meaning: Embedding,
+    line: String,
+}
+
+impl Nearest {
+    fn trace<'t>(&self, turn: &TrainingTurn<'t>, embedder: &StaticEmbedder) -> Option<Trace<'t>> {
+        let sequence = match self.is_sifted {
+            false => turn.sequence().into_iter().map(str::to_owned).collect(),
+            true => book::sifted(turn.run)?,
+        };
+        let names: Vec<&str> = sequence.iter().map(String::as_str).collect();
+        Some(Trace {
+            domain: turn.task.domain(),
+            line: line(turn.text(), &names)?,
+            meaning: embedder.embed(turn.text()),
+            sequence,
+        })
+    }
+
+    fn fits(&self, trace: &Trace<'_>, turn: &TurnContext<'_>) -> bool {
+        let is_there = |tool: &String| turn.tools.contains(tool);
+        !self.is_sifted || trace.domain == turn.task.domain() && trace.sequence.iter().all(is_there)
+    }
 }
 
 impl Arm for Nearest {
     fn name(&self) -> String {
-        format!("nearest raw trace, k = {}", self.k)
+        let kind = if self.is_sifted { "sifted" } else { "raw" };
+        format!("nearest {kind} trace, k = {}", self.k)
     }
 
     fn learn<'t>(&self, training: &Training<'t>) -> Box<dyn Advice + 't> {
         let embedder = StaticEmbedder::new();
-        let known: Vec<(Embedding, String)> = training
-            .turns
-            .iter()
-            .filter_map(|turn| {
-                Some((
-                    embedder.embed(turn.text()),
-                    line(turn.text(), &turn.sequence())?,
-                ))
-            })
+        let turns = training.turns.iter();
+        let known: Vec<Trace<'t>> = turns
+            .filter_map(|turn| self.trace(turn, &embedder))
             .collect();
+        let this = Self { ..*self };
         let k = self.k;
         Box::new(move |turn: &TurnContext<'_>| {
             let wanted = StaticEmbedder::new().embed(turn.text());
             let mut ranked: Vec<(f32, &str)> = known
                 .iter()
-                .map(|(embedding, line)| (wanted.cosine(embedding), line.as_str()))
+                .filter(|trace| this.fits(trace, turn))
+                .map(|trace| (wanted.cosine(&trace.meaning), trace.line.as_str()))
                 .collect();
             // Stable: of those that are equally alike the earlier comes first.
             ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
@@ -271,6 +305,24 @@ impl<A: Arm> Arm for OtherDomain<A> {
         Box::new(move |turn: &TurnContext<'_>| {
             learned.get(turn.task.domain()).unwrap_or(&all).lines(turn)
         })
+    }
+}
+
+/// Another arm that has learned from the tasks of the test as well: the alarm. An arm that learns honestly and
+/// comes near it has seen what it should not.
+pub struct Leak<A>(pub A);
+
+impl<A: Arm> Arm for Leak<A> {
+    fn name(&self) -> String {
+        format!("leak: {} that saw the test", self.0.name())
+    }
+
+    fn learn<'t>(&self, training: &Training<'t>) -> Box<dyn Advice + 't> {
+        self.0.learn(training)
+    }
+
+    fn leaks(&self) -> bool {
+        true
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use windlass_core::run::Run;
 use windlass_learn::playbook::{
     CurationSettings, Evidence, GroundedReflector, Playbook, PlaybookIndex, RecallQuery, Recalled,
-    RecalledBefore, SemanticCurator, Standing,
+    RecalledBefore, SemanticCurator, Standing, Verdict,
 };
 use windlass_runtime::experience;
 use windlass_spec::{NonEmptyText, StrategyId, StrategySection, ToolCallingStrategy, ToolName};
@@ -61,6 +61,15 @@ fn note(logs: &mut Logs, domain: &str, run: &Run, recalled: &[Recalled]) {
         let log = logs.entry(domain.to_owned()).or_default();
         log.push(Evidence::Run(Box::new(evidence)));
     }
+}
+
+/// The tools of a run that succeeded, without calls that only looked around, as the reflector sees them;
+/// nothing if it did not succeed.
+pub fn sifted(run: &Run) -> Option<Vec<String>> {
+    let experience = experience(run, None, windlass_runtime::now())?;
+    let evidence = GroundedReflector::default().reflect(&experience, Vec::new())?;
+    let sequence = evidence.sequence.iter().map(ToString::to_string).collect();
+    (evidence.verdict == Verdict::Succeeded).then_some(sequence)
 }
 
 fn playbook(domain: &str, entries: &[Evidence]) -> Playbook {

@@ -41,7 +41,7 @@ pub fn chart(findings: &Findings) -> String {
     let height = HEAD + FOOT + ROW * rows as f64;
     let estimates = || {
         let arms = findings.regimes.iter().flat_map(|found| &found.arms);
-        arms.map(|(_, summary, _)| summary.saved)
+        arms.map(|arm| arm.summary.saved)
     };
     // In steps of a fifth, with nothing saved always in sight.
     let step = |share: f64| (share * 5.0).ceil() / 5.0;
@@ -76,8 +76,8 @@ pub fn chart(findings: &Findings) -> String {
             y + 18.0
         );
         y += ROW;
-        for (arm, summary, _) in &found.arms {
-            bar(&mut svg, y, arm, summary.saved, &x);
+        for arm in &found.arms {
+            bar(&mut svg, y, &arm.name, arm.summary.saved, &x);
             y += ROW;
         }
     }
@@ -121,8 +121,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::measure::{Measured, Regime, Score};
-    use crate::page::{Baseline, Found, page};
-    use crate::statistics::summary;
+    use crate::page::{Baseline, Found, OfArm, page};
 
     fn measured(iterations: u32) -> Measured {
         let score = Score {
@@ -137,6 +136,7 @@ mod tests {
             arm: "a".to_owned(),
             scores: vec![vec![Some(score); 3]],
             seconds: 1.0,
+            false_ones: None,
         }
     }
 
@@ -144,8 +144,11 @@ mod tests {
         let without = measured(10);
         let arms = [("less <&> \"more\"", 5), ("worse | than", 12)];
         let arms = arms.map(|(arm, iterations)| {
-            let found = summary(&measured(iterations), &without);
-            (arm.to_owned(), found, 1.0)
+            let measured = Measured {
+                arm: arm.to_owned(),
+                ..measured(iterations)
+            };
+            OfArm::new(&measured, &without)
         });
         Findings {
             machine: "a machine".to_owned(),
@@ -156,6 +159,7 @@ mod tests {
                 regime: Regime::NewTask,
                 without: Baseline::of(&without),
                 arms: arms.into(),
+                halves: Vec::new(),
             }],
         }
     }

@@ -49,6 +49,8 @@ pub struct Summary {
     pub saved_tokens: Estimate,
     /// The share of the tasks that both solve on which it takes more iterations.
     pub worse: f64,
+    /// The share of all tasks on which it takes more, where a failed one counts its cap.
+    pub worse_of_all: f64,
 }
 
 /// Sums over the seeds of a task, and then over tasks.
@@ -68,6 +70,7 @@ struct Sums {
     tokens: f64,
     tokens_without: f64,
     worse: f64,
+    worse_of_all: f64,
 }
 
 impl Sums {
@@ -84,6 +87,7 @@ impl Sums {
         self.solved_without += f64::from(u8::from(without.is_success));
         self.all += counted(arm);
         self.all_without += counted(without);
+        self.worse_of_all += f64::from(u8::from(counted(arm) > counted(without)));
         if arm.is_success && without.is_success {
             self.both += 1.0;
             self.iterations += f64::from(arm.iterations);
@@ -112,6 +116,7 @@ impl Sums {
         self.tokens += other.tokens;
         self.tokens_without += other.tokens_without;
         self.worse += other.worse;
+        self.worse_of_all += other.worse_of_all;
     }
 
     fn success_difference(&self) -> f64 {
@@ -187,6 +192,7 @@ pub fn summary(arm: &Measured, without: &Measured) -> Summary {
         saved_excess: estimate(Sums::saved_excess),
         saved_tokens: estimate(Sums::saved_tokens),
         worse: share(total.worse, total.both),
+        worse_of_all: share(total.worse_of_all, total.pairs),
     }
 }
 
@@ -224,6 +230,7 @@ pub mod tests {
             arm: "an arm".to_owned(),
             scores: scores.into_iter().map(some).collect(),
             seconds: 0.0,
+            false_ones: None,
         }
     }
 
@@ -241,6 +248,7 @@ pub mod tests {
         assert!((found.saved_excess.value - 20.0 / 36.0).abs() < 1e-9);
         assert!((found.saved_of_all.value - (1.0 - 25.0 / 80.0)).abs() < 1e-9);
         assert!((found.worse - 0.5).abs() < 1e-9);
+        assert!((found.worse_of_all - 1.0 / 3.0).abs() < 1e-9);
         assert!((found.success_difference.value - 1.0 / 3.0).abs() < 1e-9);
         assert!((found.iterations_without - 20.0).abs() < 1e-9);
     }
