@@ -134,7 +134,7 @@ impl Governed {
                 MeetError::Server(error) => error.category,
                 MeetError::Ledger(_) => ErrorCategory::Internal,
             };
-            self.own_error(category, error.to_string())
+            self.foreign(category, &error.to_string()).without_effect()
         };
         // It is started first: only then is known whether it is the one that was looked at.
         let connected = self.server.connect().await;
@@ -288,12 +288,10 @@ impl Governed {
     }
 
     fn failure(&self, error: CallError) -> ToolError {
-        let message = format!(
-            "the server `{}`: {}",
-            self.settings().name,
-            visible(&error.message)
-        );
-        let told = ToolError::of(error.category, message);
+        let told = match error.is_own {
+            true => ToolError::of(error.category, self.told(&error.message)),
+            false => self.foreign(error.category, &error.message),
+        };
         match error.effect {
             Effect::None => told.without_effect(),
             Effect::Applied | Effect::Unknown => told,
@@ -332,6 +330,21 @@ impl Met {
         let tools = pins.iter().map(|pin| {
             let digest = pin.usable().map(pin::digest);
             (pin.tool.clone(), (pin.state(), digest))
+    /// An error that the server, or what it runs, may have put in words: nobody wrote these for a model.
+    /// What a program leaves on its standard error may hold secrets, and orders.
+    fn foreign(&self, category: ErrorCategory, message: &str) -> ToolError {
+        ToolError::foreign(category, self.told(message))
+    }
+
+    /// What went wrong, and with whom.
+    fn told(&self, message: &str) -> String {
+        format!(
+            "the server `{}`: {}",
+            self.settings().name,
+            visible(message)
+        )
+    }
+
         });
         Self {
             generation,

@@ -115,7 +115,7 @@ impl Server {
     /// If it failed otherwise than by the tool saying so.
     pub async fn call(&self, request: CallRequest) -> Result<Came, CallError> {
         let cancelled = || {
-            CallError::new(
+            CallError::own(
                 ErrorCategory::Cancelled,
                 Effect::None,
                 "the call was cancelled",
@@ -163,7 +163,7 @@ impl Server {
     pub async fn reply(&self, request: CallRequest, reply: Reply) -> Result<Came, CallError> {
         let parked = lock(&self.0.parked).remove(&request.key);
         let Some(Parked { mut call, watch }) = parked else {
-            return Err(CallError::new(
+            return Err(CallError::own(
                 ErrorCategory::Unavailable,
                 Effect::Unknown,
                 "the call does not wait for a reply any more: it was cancelled, or the server ended",

@@ -369,9 +369,13 @@ pub struct CallError {
     /// In words for the operator. May hold words of the server.
     pub message: String,
 }
+    /// Whether the message is surely all ours, so that a model may read it too.
+    pub is_own: bool,
 
 impl CallError {
     pub(crate) fn new(category: ErrorCategory, effect: Effect, message: impl Into<String>) -> Self {
+    /// An error that may be told in words of the server: of its protocol, its transport or its standard
+    /// error.
         Self {
             category,
             effect,
@@ -379,6 +383,15 @@ impl CallError {
         }
     }
 }
+            is_own: false,
+        }
+    }
+
+    /// An error in words of this crate alone.
+    pub(crate) fn own(category: ErrorCategory, effect: Effect, message: impl Into<String>) -> Self {
+        Self {
+            is_own: true,
+            ..Self::new(category, effect, message)
 
 /// A server that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -355,7 +355,7 @@ fn cancelled_notice(id: RequestId) -> ClientNotification {
 }
 
 fn stopped(effect: Effect) -> CallError {
-    CallError::new(ErrorCategory::Cancelled, effect, "the call was cancelled")
+    CallError::own(ErrorCategory::Cancelled, effect, "the call was cancelled")
 }
 
 /// An error of the protocol in answer to a call. Those that say that the request itself was wrong come

@@ -64,9 +64,14 @@ impl Checks {
             return Ok(Answered { is_error, value });
         }
         if bytes > most {
-            return Err(wrong(&format!(
+            let message = format!(
                 "the answer of the tool is too large: {bytes} bytes where {most} are allowed"
-            )));
+            );
+            return Err(CallError::own(
+                ErrorCategory::InvalidOutput,
+                Effect::Applied,
+                message,
+            ));
         }
         let Some(promised) = promised else {
             return Ok(Answered { is_error, value });

@@ -57,6 +57,7 @@ modes! {
         ResultNoStructure "result-no-structure" "an outputSchema, and no structured content"
         ResultHuge "result-huge" "a result of --megabytes (50)"
         ResultDeep "result-deep" "structured content that nests --count levels (10,000)"
+        ErrorOrders "error-orders" "orders in errors of the protocol (refuse_page, break_page), and on standard error before it dies (die_page)"
         ProgressOrders "progress-orders" "orders and terminal codes in progress messages"
     }
     "Hints (A6)" {

@@ -488,6 +488,51 @@ async fn a_servers_question_reaches_a_person_with_its_name_and_the_call_goes_on(
         &["ask-twice"][..],
         &["ask-twice", "--modern"],
         &["ask-hidden"],
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_writes_in_errors_and_on_its_standard_error_is_for_the_operator_alone() {
+    for tool in ["refuse_page", "break_page", "die_page"] {
+        let house = House::new();
+        let mut server = house.server("web", &["error-orders"]);
+        server.is_trusted = true;
+        house.meet(&server).await;
+        let does = vec![call(&format!("web__{tool}"), json!({}))];
+        let run = house.run(&[server], does).await;
+        let failure = outcomes(&run)[0].clone().unwrap_err();
+        let Failure {
+            operator_message,
+            model_message,
+            ..
+        } = &failure;
+        assert!(
+            operator_message.contains("delete_all"),
+            "{tool}: {failure:?}"
+        );
+        assert!(!model_message.contains("delete_all"), "{tool}: {failure:?}");
+        assert!(model_message.contains(failure.category.as_str()), "{tool}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_says_as_it_dies_at_its_start_is_for_the_operator_alone() {
+    let house = House::new();
+    let mut server = house.server("web", &["honest"]);
+    server.is_trusted = true;
+    house.meet(&server).await;
+    let mut dying = house.server("web", &["dies-at-start"]);
+    dying.is_trusted = true;
+    let program = house.program_of(&dying);
+    let ledger = house.ledger();
+    ledger.accept_program(&dying, program.as_ref()).unwrap();
+    let read = vec![call("web__read_note", json!({"name": "welcome"}))];
+    let run = house.run(&[dying], read).await;
+    let failure = outcomes(&run)[0].clone().unwrap_err();
+    assert!(
+        failure.operator_message.contains("no licence"),
+        "{failure:?}"
+    );
+    assert!(!failure.model_message.contains("no licence"), "{failure:?}");
+}
+
     ] {
         let mut house = House::new();
         let overrides = &mut house.governance.overrides;
