@@ -144,7 +144,6 @@ fn log_in(command: &McpLogin) -> anyhow::Result<Outcome> {
     let configuration = &configured()?.configuration;
     let settings = servers::find(configuration, &command.name)?;
     let directory = servers::tokens_directory(command.data.as_deref())?;
-    let lookup: windlass_mcp::Lookup = std::sync::Arc::new(|name: &str| std::env::var(name).ok());
     let present = |url: &str| {
         let _ = complain("open this page in a browser on this machine, and say yes there:");
         let _ = say(url);

@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use windlass_config::Configuration;
-use windlass_mcp::{Ledger, Lookup, ServerOptions, Servers, Tokens};
+use windlass_mcp::{
+    Authorizer, BoxFuture, Governed, Greeting, Ledger, Lookup, MeetError, Pin, Refusal, Secret,
+    ServerOptions, Servers, Tokens,
+};
 use windlass_spec::server::{SEPARATOR, ServerName, ServerSettings, Transport};
 use windlass_tools::ToolLibrary;
 
@@ -37,8 +40,7 @@ pub(super) fn options(
     if let Transport::Http(http) = &settings.transport
         && http.oauth.is_some()
     {
-        let lookup: Lookup = Arc::new(|name: &str| std::env::var(name).ok());
-        let tokens = Tokens::new(settings, &tokens_directory(data)?, &lookup)?;
+        let tokens = Tokens::new(settings, &tokens_directory(data)?, &lookup())?;
         options.authorizer = Some(Arc::new(tokens));
     }
     Ok(options)
@@ -51,6 +53,36 @@ pub(super) fn tokens_directory(data: Option<&Path>) -> anyhow::Result<std::path:
 
 /// The servers of a configuration. None is started by this.
 pub(super) fn set_up(
+/// The same, also if something is the matter with how leave is got for it, which it then says itself
+/// when it is used: the other servers can do without it.
+fn options_or_why_not(
+    settings: &ServerSettings,
+    configuration: &Configuration,
+    data: Option<&Path>,
+) -> ServerOptions {
+    options(settings, configuration, data).unwrap_or_else(|error| ServerOptions {
+        authorizer: Some(Arc::new(NoLeave(format!("{error:#}")))),
+        ..ServerOptions::default()
+    })
+}
+
+/// Why there are no tokens for a server.
+struct NoLeave(String);
+
+impl Authorizer for NoLeave {
+    fn token<'a>(
+        &'a self,
+        _refusal: Option<Refusal<'a>>,
+    ) -> BoxFuture<'a, Result<Option<Secret>, String>> {
+        Box::pin(async { Err(self.0.clone()) })
+    }
+}
+
+/// The variables of this process, which settings name.
+pub(super) fn lookup() -> Lookup {
+    Arc::new(|name: &str| std::env::var(name).ok())
+}
+
     configuration: &Configuration,
     data: Option<&Path>,
 ) -> anyhow::Result<Servers> {
@@ -61,9 +93,8 @@ pub(super) fn set_up(
     }
     let ledger = ledger(data)?;
     let before = known.clone().unwrap_or_default();
-    // A server that cannot be got leave for says so when it is used.
     let servers = before.set_up(settings.to_vec(), &ledger, |settings| {
-        options(settings, configuration, data).unwrap_or_default()
+        options_or_why_not(settings, configuration, data)
     })?;
     *known = Some(servers.clone());
     Ok(servers)
@@ -76,8 +107,7 @@ pub(super) fn set_up_one(
     data: Option<&Path>,
 ) -> anyhow::Result<Servers> {
     let ledger = ledger(data)?;
-    let options =
-        |settings: &ServerSettings| options(settings, configuration, data).unwrap_or_default();
+    let options = |settings: &ServerSettings| options_or_why_not(settings, configuration, data);
     Ok(Servers::new([settings.clone()], &ledger, options)?)
 }
 
@@ -141,4 +171,37 @@ pub(super) fn find<'c>(
             format!("{told}\nhint: `windlass mcp add` adds one")
         })
         .map_err(|error| anyhow::anyhow!("{error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_spec::server::{Given, HttpTransport, OAuth};
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_no_leave_can_be_got_for_says_why_when_it_is_used() {
+        let secret = Given::new("env:WINDLASS_NOBODY_SETS_THIS").unwrap();
+        let settings = ServerSettings::new(
+            ServerName::new("wiki").unwrap(),
+            Transport::Http(HttpTransport {
+                url: "https://wiki.example.com/mcp".to_owned(),
+                headers: Default::default(),
+                oauth: Some(OAuth {
+                    client_id: Some("windlass".to_owned()),
+                    client_secret: Some(secret),
+                    scopes: Vec::new(),
+                }),
+            }),
+        );
+        let data = tempfile::tempdir().unwrap();
+        let configuration = Configuration::default();
+        let options = options_or_why_not(&settings, &configuration, Some(data.path()));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let told = runtime.block_on(options.authorizer.unwrap().token(None));
+        let why = told.err().unwrap();
+        assert!(why.contains("WINDLASS_NOBODY_SETS_THIS"), "{why}");
+    }
 }
