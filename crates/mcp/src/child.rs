@@ -2,6 +2,7 @@
 //! variables, spoken to in lines, and ended with everything it started.
 
 use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,11 +16,12 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use windlass_spec::server::CommandTransport;
+use windlass_spec::server::{CommandTransport, Given};
 use windlass_spec::{Effect, ErrorCategory};
 use windlass_tools::ProcessGroup;
 
 use crate::client::{CallError, Inbound, Lookup, ServerError, Wire, lock, shown};
+use crate::program;
 
 /// What every program gets of the environment. All else must be named.
 const ALWAYS_PASSED: [&str; 3] = ["PATH", "HOME", "LANG"];
@@ -92,17 +94,20 @@ impl LastWords {
 }
 
 impl Lines {
-    /// Starts the program.
+    /// Starts the program, which is this file.
     pub(crate) fn start(
         settings: &CommandTransport,
         lookup: &Lookup,
         wire: Arc<Wire>,
     ) -> Result<Self, ServerError> {
-        let mut command = Command::new(&settings.program);
+        executable: &Path,
+        let mut command = Command::new(executable);
         command
             .args(&settings.arguments)
             .env_clear()
             .env("PATH", USUAL_PATH)
+            // Some programs go by what they are called.
+            .arg0(&settings.program)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -114,13 +119,7 @@ impl Lines {
             }
         }
         for (name, given) in &settings.environment {
-            let value = given.value(|name| lookup(name)).map_err(|error| {
-                ServerError::new(
-                    ErrorCategory::Authentication,
-                    format!("{error} (for its variable `{name}`)"),
-                )
-            })?;
-            command.env(name, value);
+            command.env(name, value(name, given, lookup)?);
         }
         if let Some(directory) = &settings.directory {
             command.current_dir(directory);
@@ -268,6 +267,30 @@ impl Line {
                 let mut kept = std::mem::take(&mut self.bytes);
                 kept.extend_from_slice(&bytes[..bytes.len().min(ENDS)]);
                 kept.truncate(ENDS);
+/// The file that is started for a server: found once, where the program itself would look, and then
+/// looked at and started by its path.
+pub(crate) fn executable(
+    settings: &CommandTransport,
+    lookup: &Lookup,
+) -> Result<PathBuf, ServerError> {
+    let path = match settings.environment.get("PATH") {
+        Some(given) => value("PATH", given, lookup)?.into(),
+        None => std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into()),
+    };
+    let found = program::find(settings, &path);
+    found.map_err(|error| ServerError::unavailable(error.to_string()))
+}
+
+/// The value of a variable that the settings name.
+fn value(name: &str, given: &Given, lookup: &Lookup) -> Result<String, ServerError> {
+    given.value(|name| lookup(name)).map_err(|error| {
+        ServerError::new(
+            ErrorCategory::Authentication,
+            format!("{error} (for its variable `{name}`)"),
+        )
+    })
+}
+
                 self.too_long = Some((kept, Vec::new()));
                 self.push_end(bytes);
             }

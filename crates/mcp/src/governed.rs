@@ -3,7 +3,8 @@
 //! at every start, and before the next call after it said so.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::{Map, Value, json};
 use tokio::sync::RwLock;
@@ -13,14 +14,15 @@ use windlass_spec::server::{ServerSettings, Transport};
 use windlass_spec::{Effect, ErrorCategory, NonEmptyText};
 use windlass_tools::{CallContext, ToolError, ToolProgress};
 
-use crate::client::Schema;
+use crate::child::executable;
+use crate::client::{Schema, lock};
 use crate::ledger::{Ledger, LedgerError};
 use crate::pin::{self, Pin, PinState};
 use crate::program::{self, Program};
 use crate::text::{visible, visible_json};
 use crate::{
-    Answered, CallError, CallRequest, Came, Definition, Elicitation, Greeting, Reply, Server,
-    ServerError, ServerOptions,
+    Answered, CallError, CallRequest, Came, Definition, Elicitation, Greeting, Lookup, Reply,
+    Server, ServerError, ServerOptions,
 };
 
 /// How often a server that changes while it is looked at is looked at again.
@@ -35,6 +37,8 @@ pub struct Governed {
     server: Server,
     ledger: Ledger,
     met: RwLock<Option<Met>>,
+    /// What it was found to run before it was last started.
+    runs: Arc<Mutex<Option<Program>>>,
 }
 
 /// How the server's tools stood when it was last looked at.
@@ -66,14 +70,20 @@ impl Governed {
         mut options: ServerOptions,
     ) -> Result<Self, LedgerError> {
         options.era = ledger.era(&settings.name)?;
-        let (known, asked) = (ledger.clone(), settings.clone());
-        options.before_start = Some(Arc::new(move || check_program(&asked, &known)));
+        let runs = Arc::new(Mutex::new(None));
+        let (known, asked, found) = (ledger.clone(), settings.clone(), Arc::clone(&runs));
+        options.before_start = Some(Arc::new(move |executable: Option<&Path>| {
+            let program = checked_program(&asked, executable, &known)?;
+            *lock(&found) = program;
+            Ok(())
+        }));
         Ok(Self {
             server: Server::new(settings, options),
             ledger,
             met: RwLock::default(),
         })
     }
+            runs,
 
     /// How the operator set it up.
     #[must_use]
@@ -111,9 +121,9 @@ impl Governed {
         let (ledger, settings) = (self.ledger.clone(), self.settings().clone());
         let greeted = greeting.clone();
         let pins = tokio::task::spawn_blocking(move || {
-            let program = program_of(&settings).ok().flatten();
-            let program = program.and_then(|program| serde_json::to_value(program).ok());
-            ledger.meet(&settings, &greeted, program, &offered)
+            ledger.meet(&settings, &greeted, program.as_ref(), &offered)
+        // What was started, not what stands there by now: a server can replace its own files.
+        let program = lock(&self.runs).clone();
         })
         .await
         .map_err(|error| ServerError::new(ErrorCategory::Internal, error.to_string()))??;
@@ -320,16 +330,6 @@ impl Governed {
                 server: NonEmptyText::or(name, "-"),
                 schema,
                 url,
-            })),
-        })
-    }
-}
-
-impl Met {
-    fn new(generation: u64, pins: &[Pin]) -> Self {
-        let tools = pins.iter().map(|pin| {
-            let digest = pin.usable().map(pin::digest);
-            (pin.tool.clone(), (pin.state(), digest))
     /// An error that the server, or what it runs, may have put in words: nobody wrote these for a model.
     /// What a program leaves on its standard error may hold secrets, and orders.
     fn foreign(&self, category: ErrorCategory, message: &str) -> ToolError {
@@ -345,6 +345,16 @@ impl Met {
         )
     }
 
+            })),
+        })
+    }
+}
+
+impl Met {
+    fn new(generation: u64, pins: &[Pin]) -> Self {
+        let tools = pins.iter().map(|pin| {
+            let digest = pin.usable().map(pin::digest);
+            (pin.tool.clone(), (pin.state(), digest))
         });
         Self {
             generation,
@@ -396,26 +406,41 @@ impl Pinned {
     }
 }
 
-/// What a server runs, if it is a program.
+/// What a server runs, if it is a program. `lookup` gives the variables it is started with.
 ///
 /// # Errors
 /// Why that cannot be told.
-pub fn program_of(settings: &ServerSettings) -> Result<Option<Program>, String> {
-    match &settings.transport {
-        Transport::Http(_) => Ok(None),
-        Transport::Command(command) => {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            let found = program::program(command, &path);
-            found.map(Some).map_err(|error| error.to_string())
-        }
-    }
+pub fn program_of(settings: &ServerSettings, lookup: &Lookup) -> Result<Option<Program>, String> {
+    let Transport::Command(command) = &settings.transport else {
+        return Ok(None);
+    };
+    let executable = executable(command, lookup).map_err(|error| error.message)?;
+    program_at(settings, Some(&executable))
 }
 
-/// Refuses to start what is not what was accepted.
-fn check_program(settings: &ServerSettings, ledger: &Ledger) -> Result<(), String> {
-    let changed = ledger.program_changes(settings)?;
+/// The same, where it is known already which file is started.
+fn program_at(
+    settings: &ServerSettings,
+    executable: Option<&Path>,
+) -> Result<Option<Program>, String> {
+    let (Transport::Command(command), Some(executable)) = (&settings.transport, executable) else {
+        return Ok(None);
+    };
+    let found = program::program_at(command, executable);
+    found.map(Some).map_err(|error| error.to_string())
+}
+
+/// What a server runs, as it stands there before it is started. What is not what was accepted is not
+/// started, and neither is what nobody can tell: it could not be recognised the next time.
+fn checked_program(
+    settings: &ServerSettings,
+    executable: Option<&Path>,
+    ledger: &Ledger,
+) -> Result<Option<Program>, String> {
+    let program = program_at(settings, executable)?;
+    let changed = ledger.program_changes(settings, program.as_ref())?;
     match changed.is_empty() {
-        true => Ok(()),
+        true => Ok(program),
         false => Err(format!(
             "what the server `{name}` runs changed since it was accepted, so it is not started: {}; if \
              you know why, `windlass mcp pins {name} --accept-program` accepts it",

@@ -8,13 +8,14 @@ use std::time::Instant;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
-use windlass_spec::server::ServerSettings;
+use windlass_spec::server::{ServerSettings, Transport};
 use windlass_spec::{Effect, ErrorCategory};
 
 use crate::Definition;
+use crate::child::executable;
 use crate::client::{
     Backoff, Call, CallError, CallRequest, Came, Checks, Connection, Era, Greeting, Health,
-    Listing, Reply, ServerError, ServerOptions, Step, lock,
+    Listing, Reply, ServerError, ServerOptions, Step, ask_before_start, lock,
 };
 
 /// A server. Cheap to clone; all clones are the same server. When the last one is dropped, the server
@@ -223,13 +224,25 @@ impl Inner {
             return Ok(connection);
         }
         self.may_start()?;
-        self.ask_before_start().await?;
+        let executable = match &self.settings.transport {
+            Transport::Command(command) => Some(executable(command, &self.options.lookup)?),
+            Transport::Http(_) => None,
+        };
+        let executable = executable.as_deref();
+        ask_before_start(&self.options, executable).await?;
         let starting = Starting::of(&self.state);
         let era = lock(&self.state).era;
+        let start = Connection::start(
+            &self.settings,
+            &self.options,
+            executable,
+            era,
+            &self.listing,
+        );
         let started = tokio::select! {
             biased;
             () = self.closed.cancelled() => return Err(closed()),
-            started = Connection::start(&self.settings, &self.options, era, &self.listing) => started,
+            started = start => started,
         };
         drop(starting);
         let mut state = lock(&self.state);
@@ -246,18 +259,6 @@ impl Inner {
                 Err(error)
             }
         }
-    }
-
-    /// Asks whoever wants to be asked before a start. It may have files to read.
-    async fn ask_before_start(&self) -> Result<(), ServerError> {
-        let Some(ask) = self.options.before_start.clone() else {
-            return Ok(());
-        };
-        let asked = tokio::task::spawn_blocking(move || ask()).await;
-        let refused = |why| ServerError::new(ErrorCategory::PermissionDenied, why);
-        asked
-            .unwrap_or_else(|error| Err(error.to_string()))
-            .map_err(refused)
     }
 
     fn alive(&self) -> Option<Arc<Connection>> {

@@ -1,6 +1,7 @@
 //! What a user of a server sees: requests, answers, errors and limits, in words of this crate only.
 
 use std::fmt;
+use std::path::Path;
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -227,8 +228,8 @@ pub struct ServerOptions {
     pub before_start: Option<BeforeStart>,
 }
 
-/// Asked before a server is started: why it is not to be.
-pub type BeforeStart = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+/// Asked before a server is started, with the file that is if it is a program: why it is not to be.
+pub type BeforeStart = Arc<dyn Fn(Option<&Path>) -> Result<(), String> + Send + Sync>;
 
 impl Default for ServerOptions {
     /// The variables of this process, and nothing else.

@@ -1,14 +1,21 @@
 //! One test an attack: a server that does wrong, behind pins and the gate. What really happened is what
 //! the server wrote down, not what anybody says.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
 use serde_json::{Value, json};
 use windlass_core::approval::{PersonDecision, canonical};
 use windlass_core::run::RunEnd;
-use windlass_mcp::{PinState, diff, look_alikes, mentions};
-use windlass_spec::server::Transport;
-use windlass_spec::{Effect, ErrorCategory, RiskLevel};
+use windlass_mcp::{PinState, ServerOptions, diff, introduce, look_alikes, mentions, visible};
+use windlass_runtime::Progress;
+use windlass_spec::server::{Given, ServerSettings, Transport};
+use windlass_spec::{Effect, ErrorCategory, Failure, RiskLevel};
 
-use super::house::{House, call, outcomes, state};
+use super::house::{House, call, new_task, outcomes, state};
+use super::start::{eventually, listener};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hidden_text_anywhere_in_a_definition_quarantines_the_tool() {
@@ -108,7 +115,7 @@ async fn a_definition_that_changes_while_the_server_runs_stops_the_next_call() {
         let look = |word: &str| call("notes__look_up", json!({ "word": word }));
         let go = async |word: &str| {
             let driver = house.driver(&library, vec![look(word)]);
-            let run = driver.start(super::house::new_task()).await.unwrap();
+            let run = driver.start(new_task()).await.unwrap();
             outcomes(&run).remove(0)
         };
         let first = go("tea").await;
@@ -126,12 +133,11 @@ async fn a_definition_that_changes_while_the_server_runs_stops_the_next_call() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_is_not_the_one_that_was_accepted_is_not_started() {
-    let house = House::new();
+/// A server that is a copy of its own, which a test can replace.
+fn copied(house: &House, words: &[&str]) -> (ServerSettings, PathBuf) {
     let program = house.path("server");
     std::fs::copy(env!("CARGO_BIN_EXE_windlass-mcp-hostile"), &program).unwrap();
-    let mut server = house.server("notes", &["swap"]);
+    let mut server = house.server("notes", words);
     if let Transport::Command(command) = &mut server.transport {
         command.program = program.display().to_string();
     }
@@ -141,16 +147,7 @@ async fn a_program_that_is_not_the_one_that_was_accepted_is_not_started() {
     let run = house.run(&[server.clone()], read()).await;
     assert_eq!(outcomes(&run), [Ok(json!("Hello."))]);
     let started = house.calls();
-    // The same in front, something else behind it.
-    let mut changed = std::fs::read(&program).unwrap();
-    changed.extend(b"more");
-    std::fs::remove_file(&program).unwrap();
-    std::fs::write(&program, changed).unwrap();
-    std::fs::set_permissions(
-        &program,
-        std::os::unix::fs::PermissionsExt::from_mode(0o755),
-    )
-    .unwrap();
+    replace(&program);
     let run = house.run(&[server.clone()], read()).await;
     let failure = outcomes(&run)[0].clone().unwrap_err();
     assert_eq!(failure.category, ErrorCategory::PermissionDenied);
@@ -160,7 +157,7 @@ async fn a_program_that_is_not_the_one_that_was_accepted_is_not_started() {
     );
     assert_eq!(house.calls(), started);
     // A person accepts it.
-    let now = windlass_mcp::program_of(&server).unwrap().unwrap();
+    let now = house.program_of(&server).unwrap();
     house.ledger().accept_program(&server, Some(&now)).unwrap();
     let run = house.run(&[server], read()).await;
     assert_eq!(outcomes(&run), [Ok(json!("Hello."))]);
@@ -261,6 +258,24 @@ async fn what_a_server_tells_of_its_failure_taints_the_run_like_a_result() {
     let run = house.run(&[server], does).await;
     // Held if it were not tainted.
     assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+    (server, program)
+}
+
+/// Puts something else in the place of a program: the same in front, something more behind it.
+fn replace(program: &Path) {
+    let mut changed = std::fs::read(program).unwrap();
+    changed.extend(b"more");
+    // It may be running, and what runs cannot be written to.
+    std::fs::remove_file(program).unwrap();
+    std::fs::write(program, changed).unwrap();
+    let can_run = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(program, can_run).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_not_the_one_that_was_accepted_is_not_started() {
+    let house = House::new();
+    let (server, program) = copied(&house, &["swap"]);
     assert_eq!(house.effects(), Vec::<String>::new());
 }
 
@@ -291,6 +306,90 @@ async fn what_hides_in_a_result_or_an_error_is_made_visible() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_result_that_looks_like_an_envelope_is_data() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_replaces_its_own_program_while_it_runs_is_not_started_again() {
+    let house = House::new();
+    let (server, program) = copied(&house, &["swap", "--turn", "1"]);
+    house.meet(&server).await;
+    let servers = house.servers(&[server.clone()]);
+    let library = servers.offered().unwrap().library;
+    let read = || vec![call("notes__read_note", json!({"name": "welcome"}))];
+    let bare = servers.get(&server.name).unwrap().server();
+    let run = house.driver(&library, read()).start(new_task()).await;
+    assert_eq!(outcomes(&run.unwrap()), [Ok(json!("Hello."))]);
+    replace(&program);
+    // It says that its tools changed, so it is looked at again, while it runs.
+    let met = house.seen("listed").len();
+    eventually("another generation", || bare.generation() > 1).await;
+    let run = house.driver(&library, read()).start(new_task()).await;
+    assert_eq!(outcomes(&run.unwrap()), [Ok(json!("Hello."))]);
+    assert!(house.seen("listed").len() > met);
+    servers.close().await;
+    let run = house.run(&[server], read()).await;
+    let failure = outcomes(&run)[0].clone().unwrap_err();
+    assert_eq!(failure.category, ErrorCategory::PermissionDenied);
+    assert!(
+        failure.operator_message.contains("has another content"),
+        "{failure:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_cannot_be_told_is_not_met() {
+    let house = House::new();
+    let mut server = house.server("notes", &["honest"]);
+    if let Transport::Command(command) = &mut server.transport {
+        command.parts = vec![house.path("nothing-is-here")];
+    }
+    let met = introduce(server.clone(), house.ledger(), ServerOptions::default()).await;
+    let error = met.unwrap_err().to_string();
+    assert!(error.contains("nothing-is-here"), "{error}");
+    assert_eq!(house.ledger().server(&server.name).unwrap(), None);
+    assert_eq!(house.seen("started").len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_of_which_nothing_was_written_down_is_not_started() {
+    let house = House::new();
+    let mut server = house.server("notes", &["honest"]);
+    server.is_trusted = true;
+    house.meet(&server).await;
+    house.ledger().accept_program(&server, None).unwrap();
+    let started = house.seen("started").len();
+    let read = vec![call("notes__read_note", json!({"name": "welcome"}))];
+    let run = house.run(&[server], read).await;
+    let failure = outcomes(&run)[0].clone().unwrap_err();
+    assert_eq!(failure.category, ErrorCategory::PermissionDenied);
+    assert_eq!(house.seen("started").len(), started);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_program_that_is_looked_at_is_the_one_that_is_started() {
+    let house = House::new();
+    // There is another `ls` where this process would look.
+    let directory = house.path("programs");
+    std::fs::create_dir(&directory).unwrap();
+    let program = directory.join("ls");
+    std::fs::copy(env!("CARGO_BIN_EXE_windlass-mcp-hostile"), &program).unwrap();
+    let mut server = house.server("notes", &["honest"]);
+    if let Transport::Command(command) = &mut server.transport {
+        command.program = "ls".to_owned();
+        let path = Given::new(&directory.display().to_string()).unwrap();
+        command.environment.insert("PATH".to_owned(), path);
+    }
+    server.is_trusted = true;
+    let found = house.program_of(&server).unwrap();
+    assert_eq!(found.executable, std::fs::canonicalize(&program).unwrap());
+    house.meet(&server).await;
+    let read = || vec![call("notes__read_note", json!({"name": "welcome"}))];
+    let run = house.run(&[server.clone()], read()).await;
+    assert_eq!(outcomes(&run), [Ok(json!("Hello."))]);
+    replace(&program);
+    let run = house.run(&[server], read()).await;
+    let failure = outcomes(&run)[0].clone().unwrap_err();
+    assert_eq!(failure.category, ErrorCategory::PermissionDenied);
+}
+
     let house = House::new();
     let mut server = house.server("web", &["result-envelope"]);
     server.is_trusted = true;
@@ -389,6 +488,51 @@ async fn a_server_gets_no_variable_that_is_not_named() {
     };
     let mut names: Vec<&str> = told
         .as_object()
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_writes_in_errors_and_on_its_standard_error_is_for_the_operator_alone() {
+    for tool in ["refuse_page", "break_page", "die_page"] {
+        let house = House::new();
+        let mut server = house.server("web", &["error-orders"]);
+        server.is_trusted = true;
+        house.meet(&server).await;
+        let does = vec![call(&format!("web__{tool}"), json!({}))];
+        let run = house.run(&[server], does).await;
+        let failure = outcomes(&run)[0].clone().unwrap_err();
+        let Failure {
+            operator_message,
+            model_message,
+            ..
+        } = &failure;
+        assert!(
+            operator_message.contains("delete_all"),
+            "{tool}: {failure:?}"
+        );
+        assert!(!model_message.contains("delete_all"), "{tool}: {failure:?}");
+        assert!(model_message.contains(failure.category.as_str()), "{tool}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_says_as_it_dies_at_its_start_is_for_the_operator_alone() {
+    let house = House::new();
+    let mut server = house.server("web", &["honest"]);
+    server.is_trusted = true;
+    house.meet(&server).await;
+    let mut dying = house.server("web", &["dies-at-start"]);
+    dying.is_trusted = true;
+    let program = house.program_of(&dying);
+    let ledger = house.ledger();
+    ledger.accept_program(&dying, program.as_ref()).unwrap();
+    let read = vec![call("web__read_note", json!({"name": "welcome"}))];
+    let run = house.run(&[dying], read).await;
+    let failure = outcomes(&run)[0].clone().unwrap_err();
+    assert!(
+        failure.operator_message.contains("no licence"),
+        "{failure:?}"
+    );
+    assert!(!failure.model_message.contains("no licence"), "{failure:?}");
+}
+
         .unwrap()
         .keys()
         .map(String::as_str)
@@ -488,51 +632,6 @@ async fn a_servers_question_reaches_a_person_with_its_name_and_the_call_goes_on(
         &["ask-twice"][..],
         &["ask-twice", "--modern"],
         &["ask-hidden"],
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_server_writes_in_errors_and_on_its_standard_error_is_for_the_operator_alone() {
-    for tool in ["refuse_page", "break_page", "die_page"] {
-        let house = House::new();
-        let mut server = house.server("web", &["error-orders"]);
-        server.is_trusted = true;
-        house.meet(&server).await;
-        let does = vec![call(&format!("web__{tool}"), json!({}))];
-        let run = house.run(&[server], does).await;
-        let failure = outcomes(&run)[0].clone().unwrap_err();
-        let Failure {
-            operator_message,
-            model_message,
-            ..
-        } = &failure;
-        assert!(
-            operator_message.contains("delete_all"),
-            "{tool}: {failure:?}"
-        );
-        assert!(!model_message.contains("delete_all"), "{tool}: {failure:?}");
-        assert!(model_message.contains(failure.category.as_str()), "{tool}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_server_says_as_it_dies_at_its_start_is_for_the_operator_alone() {
-    let house = House::new();
-    let mut server = house.server("web", &["honest"]);
-    server.is_trusted = true;
-    house.meet(&server).await;
-    let mut dying = house.server("web", &["dies-at-start"]);
-    dying.is_trusted = true;
-    let program = house.program_of(&dying);
-    let ledger = house.ledger();
-    ledger.accept_program(&dying, program.as_ref()).unwrap();
-    let read = vec![call("web__read_note", json!({"name": "welcome"}))];
-    let run = house.run(&[dying], read).await;
-    let failure = outcomes(&run)[0].clone().unwrap_err();
-    assert!(
-        failure.operator_message.contains("no licence"),
-        "{failure:?}"
-    );
-    assert!(!failure.model_message.contains("no licence"), "{failure:?}");
-}
-
     ] {
         let mut house = House::new();
         let overrides = &mut house.governance.overrides;
@@ -542,7 +641,7 @@ async fn what_a_server_says_as_it_dies_at_its_start_is_for_the_operator_alone() 
         let servers = house.servers(&[server]);
         let library = servers.offered().unwrap().library;
         let driver = house.driver(&library, vec![call("desk__register", json!({}))]);
-        let going = tokio::spawn(async move { driver.start(super::house::new_task()).await });
+        let going = tokio::spawn(async move { driver.start(new_task()).await });
         let answers = match flags[0] {
             "ask-twice" => vec![
                 json!({"name": "Ada", "colour": "blue"}),
@@ -614,7 +713,7 @@ async fn a_server_that_dies_in_a_call_leaves_an_effect_nobody_knows() {
     let library = servers.offered().unwrap().library;
     let crash = || call("notes__crash", json!({}));
     let driver = house.driver(&library, vec![crash()]);
-    let run = driver.start(super::house::new_task()).await.unwrap();
+    let run = driver.start(new_task()).await.unwrap();
     house.decide(PersonDecision::Approve);
     let run = driver.resume(run.id()).await.unwrap();
     let record = run.calls().next().unwrap();
