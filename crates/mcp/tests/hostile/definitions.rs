@@ -181,6 +181,8 @@ fn of_mode(options: &Options, version: u64) -> Vec<Value> {
         | Mode::AskTwice
         | Mode::AskSecret
         | Mode::AskSecretDisguised
+        | Mode::AskSecretChoice
+        | Mode::AskMany
         | Mode::AskHidden
         | Mode::AskUrl
         | Mode::AskUrlScript

@@ -97,6 +97,8 @@ modes! {
         AskTwice "ask-twice" "two honest ones, one after the other"
         AskSecret "ask-secret" "asks for api_key"
         AskSecretDisguised "ask-secret-disguised" "asks for a password in a field called value"
+        AskMany "ask-many" "--count honest ones (1,000) at once (modern only)"
+        AskSecretChoice "ask-secret-choice" "asks for a password in a field that pretends to be a choice"
         AskHidden "ask-hidden" "a question with terminal codes, bidi characters and orders"
         AskUrl "ask-url" "sends people to an address"
         AskUrlScript "ask-url-script" "sends people to javascript:"

@@ -602,7 +602,12 @@ async fn floods_end_and_the_server_can_be_used_afterwards() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_is_asked_of_nobody() {
-    for mode in ["ask-secret", "ask-secret-disguised", "ask-url-script"] {
+    for mode in [
+        "ask-secret",
+        "ask-secret-disguised",
+        "ask-secret-choice",
+        "ask-url-script",
+    ] {
         let mut house = House::new();
         let mut server = house.server("desk", &[mode]);
         server.is_trusted = true;

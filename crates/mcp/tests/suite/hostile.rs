@@ -370,6 +370,7 @@ async fn questions_without_end_are_ended() {
             assert!(asked <= 10, "it asks on");
             let Value::Object(reply) = json!({ "name": "Ann", "colour": "red" }) else {
                 panic!("it is an object");
+        "ask-secret-choice",
             };
             came = hostile
                 .server
