@@ -338,6 +338,10 @@ pub(super) fn read(params: &Value, limits: &Limits) -> Result<Elicitation, Strin
             if serde_json::to_vec(schema).map_or(usize::MAX, |json| json.len()) > MOST_BYTES {
                 return Err("the form is too large".to_owned());
             }
+            if let Some(name) = unreadable_name(schema) {
+                let name = name.escape_debug();
+                return Err(format!("nobody can read the name of the field `{name}`"));
+            }
             if let Some(why) = asks_for_secret(schema) {
                 return Err(why);
             }
@@ -352,6 +356,14 @@ pub(super) fn read(params: &Value, limits: &Limits) -> Result<Elicitation, Strin
         }
         Some(_) => Err("the question is of an unknown kind".to_owned()),
     }
+}
+
+/// The name of a field that no person could read as it is: with line breaks it passes for several, and
+/// with what cannot be seen for another. It cannot be shown otherwise, since it is answered by it.
+fn unreadable_name(schema: &Value) -> Option<&str> {
+    let fields = schema.get("properties")?.as_object()?;
+    let mut names = fields.keys().map(String::as_str);
+    names.find(|name| name.chars().any(|c| c.is_control() || is_invisible(c)))
 }
 
 /// The `ElicitResult`.

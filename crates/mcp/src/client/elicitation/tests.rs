@@ -130,6 +130,21 @@ fn question_whose_sentence_asks_for_a_secret_is_refused() {
 }
 
 #[test]
+fn a_form_whose_names_break_the_line_or_hide_is_refused() {
+    for name in [
+        "name\n  risk              none",
+        "na\u{200b}me",
+        "na\u{1b}[2Jme",
+    ] {
+        let params = json!({
+            "message": "Who are you?",
+            "requestedSchema": form(json!({ name: { "type": "string" } })),
+        });
+        assert!(read(&params, &Limits::default()).is_err(), "{name:?}");
+    }
+}
+
+#[test]
 fn only_addresses_of_the_web_are_shown() {
     let limits = Limits::default();
     let with = |url: &str| {
