@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::{Map, Value, json};
 use tokio::sync::RwLock;
+use tokio_util::sync::CancellationToken;
 use windlass_core::approval::{Ask, Digest, FormRequest};
 use windlass_core::run::{self, ToolQuestion};
 use windlass_spec::server::{ServerSettings, Transport};
@@ -36,9 +37,11 @@ const MAX_ERROR: usize = 4_000;
 pub struct Governed {
     server: Server,
     ledger: Ledger,
-    met: RwLock<Option<Met>>,
     /// What it was found to run before it was last started.
     runs: Arc<Mutex<Option<Program>>>,
+    met: RwLock<Option<Met>>,
+    /// Cancelled when no call is answered any more.
+    is_silent: CancellationToken,
 }
 
 /// How the server's tools stood when it was last looked at.
@@ -80,10 +83,11 @@ impl Governed {
         Ok(Self {
             server: Server::new(settings, options),
             ledger,
+            runs,
             met: RwLock::default(),
+            is_silent: CancellationToken::new(),
         })
     }
-            runs,
 
     /// How the operator set it up.
     #[must_use]
@@ -120,10 +124,10 @@ impl Governed {
         let offered = self.server.definitions().await?;
         let (ledger, settings) = (self.ledger.clone(), self.settings().clone());
         let greeted = greeting.clone();
-        let pins = tokio::task::spawn_blocking(move || {
-            ledger.meet(&settings, &greeted, program.as_ref(), &offered)
         // What was started, not what stands there by now: a server can replace its own files.
         let program = lock(&self.runs).clone();
+        let pins = tokio::task::spawn_blocking(move || {
+            ledger.meet(&settings, &greeted, program.as_ref(), &offered)
         })
         .await
         .map_err(|error| ServerError::new(ErrorCategory::Internal, error.to_string()))??;
@@ -134,6 +138,11 @@ impl Governed {
     /// Ends the server.
     pub async fn close(&self) {
         self.server.close().await;
+    }
+
+    /// Answers no call any more, not even with an error: the process is about to end.
+    pub(crate) fn fall_silent(&self) {
+        self.is_silent.cancel();
     }
 
     /// Makes sure that a tool is still the one that was accepted, as `digest` says. The state of the
@@ -205,6 +214,19 @@ impl Governed {
 
     /// Calls a tool of the server, or goes on with a call of it.
     pub(crate) async fn run(
+        &self,
+        pinned: &Pinned,
+        arguments: Value,
+        context: CallContext,
+    ) -> Result<Value, ToolError> {
+        tokio::select! {
+            biased;
+            () = self.is_silent.cancelled() => std::future::pending().await,
+            done = self.go(pinned, arguments, context) => done,
+        }
+    }
+
+    async fn go(
         &self,
         pinned: &Pinned,
         arguments: Value,
@@ -308,6 +330,21 @@ impl Governed {
         }
     }
 
+    /// An error that the server, or what it runs, may have put in words: nobody wrote these for a model.
+    /// What a program leaves on its standard error may hold secrets, and orders.
+    fn foreign(&self, category: ErrorCategory, message: &str) -> ToolError {
+        ToolError::foreign(category, self.told(message))
+    }
+
+    /// What went wrong, and with whom.
+    fn told(&self, message: &str) -> String {
+        format!(
+            "the server `{}`: {}",
+            self.settings().name,
+            visible(message)
+        )
+    }
+
     /// What a server asks, as it is put to a person: whoever reads it sees first who asks.
     fn question(&self, elicitation: Elicitation) -> ToolQuestion {
         let name = self.settings().name.as_str();
@@ -330,21 +367,6 @@ impl Governed {
                 server: NonEmptyText::or(name, "-"),
                 schema,
                 url,
-    /// An error that the server, or what it runs, may have put in words: nobody wrote these for a model.
-    /// What a program leaves on its standard error may hold secrets, and orders.
-    fn foreign(&self, category: ErrorCategory, message: &str) -> ToolError {
-        ToolError::foreign(category, self.told(message))
-    }
-
-    /// What went wrong, and with whom.
-    fn told(&self, message: &str) -> String {
-        format!(
-            "the server `{}`: {}",
-            self.settings().name,
-            visible(message)
-        )
-    }
-
             })),
         })
     }

@@ -2,7 +2,8 @@
 //! it, so that no server is started twice and none is left behind.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context as _;
 use windlass_config::Configuration;
@@ -19,6 +20,12 @@ use super::terminal::complain;
 
 /// The servers this process knows.
 static KNOWN: Mutex<Option<Servers>> = Mutex::new(None);
+
+/// Those that are only met.
+static MET: Mutex<Vec<Servers>> = Mutex::new(Vec::new());
+
+/// Whether the program is ending, and its servers with it.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
 /// What is known of servers in a data directory.
 pub(super) fn ledger(data: Option<&Path>) -> anyhow::Result<Ledger> {
@@ -46,13 +53,6 @@ pub(super) fn options(
     Ok(options)
 }
 
-/// Where leave from whoever guards servers is kept.
-pub(super) fn tokens_directory(data: Option<&Path>) -> anyhow::Result<std::path::PathBuf> {
-    Ok(data::directory(data)?.join("tokens"))
-}
-
-/// The servers of a configuration. None is started by this.
-pub(super) fn set_up(
 /// The same, also if something is the matter with how leave is got for it, which it then says itself
 /// when it is used: the other servers can do without it.
 fn options_or_why_not(
@@ -83,11 +83,18 @@ pub(super) fn lookup() -> Lookup {
     Arc::new(|name: &str| std::env::var(name).ok())
 }
 
+/// Where leave from whoever guards servers is kept.
+pub(super) fn tokens_directory(data: Option<&Path>) -> anyhow::Result<std::path::PathBuf> {
+    Ok(data::directory(data)?.join("tokens"))
+}
+
+/// The servers of a configuration. None is started by this.
+pub(super) fn set_up(
     configuration: &Configuration,
     data: Option<&Path>,
 ) -> anyhow::Result<Servers> {
     let settings = configuration.servers();
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = lock(&KNOWN);
     if settings.is_empty() {
         return Ok(Servers::default());
     }
@@ -143,12 +150,48 @@ pub(super) fn library(
     Ok(offered.library)
 }
 
-/// Ends all servers that this process started.
+/// Meets a server and ends it again.
+pub(super) async fn introduce(
+    settings: &ServerSettings,
+    ledger: &Ledger,
+    options: &ServerOptions,
+) -> Result<(Greeting, Vec<Pin>), MeetError> {
+    let server = Governed::new(settings.clone(), ledger.clone(), options.clone())?;
+    let server = Arc::new(server);
+    // It is known before it is started, so that it is not left behind.
+    lock(&MET).push(Servers::from_iter([Arc::clone(&server)]));
+    let met = server.meet().await;
+    server.close().await;
+    met
+}
+
+/// Ends all servers that this process started. While the program is ending this never ends: whoever
+/// goes on would end the program before its servers.
 pub(super) async fn close() {
-    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(servers) = known {
-        servers.close().await;
+    if IS_ENDING.load(Ordering::SeqCst) {
+        std::future::pending::<()>().await;
     }
+    // They stay known meanwhile: somebody may have to wait for their end.
+    futures::future::join_all(all().iter().map(Servers::close)).await;
+    lock(&KNOWN).take();
+    lock(&MET).clear();
+}
+
+/// Ends all servers because the program ends. What waits for one of them waits on and notes nothing.
+pub(super) async fn abandon() {
+    if IS_ENDING.swap(true, Ordering::SeqCst) {
+        std::future::pending::<()>().await;
+    }
+    futures::future::join_all(all().iter().map(Servers::abandon)).await;
+}
+
+fn all() -> Vec<Servers> {
+    let known = lock(&KNOWN).clone();
+    known.into_iter().chain(lock(&MET).clone()).collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The server that a tool comes from, by its name.

@@ -59,15 +59,12 @@ fn end_with_terminal() {
         if let Ok(mut hangups) = signal(SignalKind::hangup()) {
             tokio::spawn(async move {
                 if hangups.recv().await.is_some() {
-                    std::process::exit(HUNG_UP);
+                    signals::end(SignalKind::hangup()).await;
                 }
             });
         }
     });
 }
-
-/// The exit code of a program whose terminal is gone.
-const HUNG_UP: i32 = 129;
 
 /// Says why nobody could be asked here. The question stays open.
 fn not_asked(error: &anyhow::Error) -> Asked {
