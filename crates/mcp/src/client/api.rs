@@ -168,7 +168,7 @@ pub struct Limits {
     pub tools: usize,
     /// The bytes of all of their definitions.
     pub list_bytes: usize,
-    /// How often a call may ask something.
+    /// How many things a call may ask.
     pub rounds: usize,
     /// The characters of a text that a server sends for a person (progress, questions, errors).
     pub text_characters: usize,
@@ -369,21 +369,18 @@ pub struct CallError {
     pub effect: Effect,
     /// In words for the operator. May hold words of the server.
     pub message: String,
-}
     /// Whether the message is surely all ours, so that a model may read it too.
     pub is_own: bool,
+}
 
 impl CallError {
-    pub(crate) fn new(category: ErrorCategory, effect: Effect, message: impl Into<String>) -> Self {
     /// An error that may be told in words of the server: of its protocol, its transport or its standard
     /// error.
+    pub(crate) fn new(category: ErrorCategory, effect: Effect, message: impl Into<String>) -> Self {
         Self {
             category,
             effect,
             message: message.into(),
-        }
-    }
-}
             is_own: false,
         }
     }
@@ -393,6 +390,9 @@ impl CallError {
         Self {
             is_own: true,
             ..Self::new(category, effect, message)
+        }
+    }
+}
 
 /// A server that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

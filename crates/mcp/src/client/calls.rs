@@ -28,7 +28,8 @@ pub(crate) struct Call {
     /// The request on its way. A call of the modern protocol that waits for a person has none.
     going: Option<Going>,
     waits_for: Option<WaitsFor>,
-    rounds: usize,
+    /// How much the server asked so far.
+    asked: usize,
 }
 
 /// How far a call came.
@@ -76,7 +77,7 @@ impl Call {
             request,
             going: None,
             waits_for: None,
-            rounds: 0,
+            asked: 0,
         }
     }
 
@@ -225,16 +226,17 @@ impl Call {
                 return Err(self.lost(&format!("the server answered with an unknown `{kind}`")));
             }
         }
-        self.rounds += 1;
-        if self.rounds > self.connection.wire.limits.rounds {
-            return Err(self.lost("the server asks on and on"));
-        }
         let Some(requests) = elicitation::requests(&mut result) else {
             return Err(self.lost("the server asks for something that cannot be read"));
         };
         let state = result.get("requestState").and_then(Value::as_str);
         let inputs = Inputs {
             state: state.map(str::to_owned),
+        // Each of them may be a question to a person. One who asks for nothing asks to be called again.
+        self.asked = self.asked.saturating_add(requests.len().max(1));
+        if self.asked > self.connection.wire.limits.rounds {
+            return Err(self.lost("the server asks on and on"));
+        }
             left: requests.into_iter().collect(),
             ..Inputs::default()
         };

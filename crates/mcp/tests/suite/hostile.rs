@@ -440,6 +440,28 @@ async fn a_server_that_dies_in_a_call_may_have_done_it() {
         assert_eq!(error.effect, Effect::Unknown);
         assert_eq!(error.category, ErrorCategory::Unavailable);
         assert_eq!(hostile.effects(), ["crash"]);
+#[tokio::test]
+async fn many_questions_at_once_count_one_by_one() {
+    let hostile = Hostile::new("ask-many", &["--modern"]);
+    let error = hostile.call("register").await.unwrap_err();
+    assert_eq!(error.effect, Effect::Unknown);
+    assert!(error.message.contains("asks on and on"), "{error}");
+    hostile.did_nothing();
+    hostile.still_works().await;
+    hostile.server.close().await;
+    // As many as may be asked in a call are asked.
+    let hostile = Hostile::new("ask-many", &["--modern", "--count", "3"]);
+    let asking = request("register", json!({}));
+    let mut came = hostile.go(asking.clone()).await.unwrap();
+    for _ in 0..3 {
+        assert!(matches!(came, Came::Asks(_)), "{came:?}");
+        let reply = Reply::Accept(serde_json::Map::new());
+        came = hostile.server.reply(asking.clone(), reply).await.unwrap();
+    }
+    assert!(!answered(came).is_error);
+    hostile.server.close().await;
+}
+
         hostile.still_works().await;
         assert_eq!(hostile.effects(), ["crash"], "nothing is repeated");
         hostile.server.close().await;
