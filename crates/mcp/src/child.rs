@@ -36,6 +36,9 @@ const KEPT_CHARACTERS: usize = 300;
 /// How long a program whose output ended is waited for, to say how it ended.
 const UNTIL_REAPED: Duration = Duration::from_millis(300);
 
+/// What every message has.
+const PROTOCOL: &str = "jsonrpc";
+
 /// How much of either end of a line that is too long is looked at for whose it is.
 const ENDS: usize = 512;
 
@@ -97,17 +100,17 @@ impl Lines {
     /// Starts the program, which is this file.
     pub(crate) fn start(
         settings: &CommandTransport,
+        executable: &Path,
         lookup: &Lookup,
         wire: Arc<Wire>,
     ) -> Result<Self, ServerError> {
-        executable: &Path,
         let mut command = Command::new(executable);
         command
+            // Some programs go by what they are called.
+            .arg0(&settings.program)
             .args(&settings.arguments)
             .env_clear()
             .env("PATH", USUAL_PATH)
-            // Some programs go by what they are called.
-            .arg0(&settings.program)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -189,19 +192,24 @@ impl Lines {
         let read = serde_json::from_slice::<Value>(text);
         let message = match read {
             Ok(message) => message,
-            Err(error) if text.starts_with(b"{") => {
+            Err(error) => {
                 let ends = [
                     &text[..text.len().min(ENDS)],
                     &text[text.len().saturating_sub(ENDS)..],
                 ];
+                if !text.starts_with(b"{") || !ends.iter().any(|end| speaks_protocol(end)) {
+                    self.noise += 1;
+                    return None;
+                }
                 let error = format!("the answer of the server cannot be read: {error}");
                 return self.broken(&ends, &error);
             }
-            Err(_) => {
-                self.noise += 1;
-                return None;
-            }
         };
+        // Programs also log in JSON, with ids of their own.
+        if message.get(PROTOCOL).is_none() {
+            self.noise += 1;
+            return None;
+        }
         let message = match self.wire.take_in(message, false) {
             Inbound::Taken => {
                 self.noise = 0;
@@ -259,14 +267,6 @@ impl Lines {
     }
 }
 
-impl Line {
-    fn push(&mut self, bytes: &[u8], most: usize) {
-        match &mut self.too_long {
-            None if self.bytes.len() + bytes.len() <= most => self.bytes.extend_from_slice(bytes),
-            None => {
-                let mut kept = std::mem::take(&mut self.bytes);
-                kept.extend_from_slice(&bytes[..bytes.len().min(ENDS)]);
-                kept.truncate(ENDS);
 /// The file that is started for a server: found once, where the program itself would look, and then
 /// looked at and started by its path.
 pub(crate) fn executable(
@@ -291,6 +291,14 @@ fn value(name: &str, given: &Given, lookup: &Lookup) -> Result<String, ServerErr
     })
 }
 
+impl Line {
+    fn push(&mut self, bytes: &[u8], most: usize) {
+        match &mut self.too_long {
+            None if self.bytes.len() + bytes.len() <= most => self.bytes.extend_from_slice(bytes),
+            None => {
+                let mut kept = std::mem::take(&mut self.bytes);
+                kept.extend_from_slice(&bytes[..bytes.len().min(ENDS)]);
+                kept.truncate(ENDS);
                 self.too_long = Some((kept, Vec::new()));
                 self.push_end(bytes);
             }
@@ -401,6 +409,13 @@ impl Drop for Lines {
         // Why it ended is told by whoever noticed; here it is only over.
         self.wire.ended.cancel();
     }
+}
+
+/// Whether a piece of a line names the protocol, as every message does: what is printed besides may look
+/// like the beginning of one, such as a dictionary of Python.
+fn speaks_protocol(piece: &[u8]) -> bool {
+    let quoted = format!("\"{PROTOCOL}\"");
+    memchr::memmem::find(piece, quoted.as_bytes()).is_some()
 }
 
 /// Reads what a program writes to its standard error, so that it never waits for a reader, and keeps

@@ -107,6 +107,7 @@ modes! {
     }
     "Processes and lines (A19)" {
         Noise "noise" "--count lines (20) that are no messages before every answer"
+        NoiseDictionary "noise-dictionary" "a dictionary of Python and a log entry with an id before every answer"
         NoiseOnly "noise-only" "nothing but such lines, without end"
         Truncated "truncated" "the beginning of a message, cut off, before every answer"
         Confused "confused" "answers to requests that never were, and notices about them, before every answer about tools"

@@ -161,7 +161,13 @@ impl Session {
     fn reply(&self, id: &Value, answer: Answer) {
         match self.options.mode {
             Mode::Noise => self.make_noise(self.options.count_or(20)),
-            Mode::Truncated => self.send("{\"jsonrpc\": \"2.0\", \"id\": "),
+            Mode::NoiseDictionary => {
+                self.send("{'jsonrpc': '2.0', 'id': 1, 'result': None}");
+                self.send("{\"id\": 1, \"level\": \"info\", \"message\": \"working\"}");
+            }
+            Mode::Truncated if self.is_cut_off() => {
+                self.send("{\"jsonrpc\": \"2.0\", \"id\": ");
+            }
             _ => {}
         }
         let line = match answer {

@@ -386,10 +386,12 @@ async fn questions_without_end_are_ended() {
 
 #[tokio::test]
 async fn noise_is_passed_over_up_to_a_limit() {
-    for flags in ERAS {
-        let hostile = Hostile::new("noise", flags);
-        hostile.still_works().await;
-        hostile.server.close().await;
+    for mode in ["noise", "noise-dictionary"] {
+        for flags in ERAS {
+            let hostile = Hostile::new(mode, flags);
+            hostile.still_works().await;
+            hostile.server.close().await;
+        }
     }
     let hostile = Hostile::new("noise-only", &[]);
     let connected = tokio::time::timeout(WITHIN, hostile.server.connect()).await;
