@@ -87,6 +87,9 @@ impl Call {
 
     /// Sends the request and goes on until there is an answer or a question.
     pub(crate) async fn begin(&mut self, checks: &Checks) -> Result<Step, CallError> {
+        if let Some(promised) = &self.request.output_schema {
+            checks.prepare(&self.request.tool, promised)?;
+        }
         self.send(Inputs::default()).await?;
         self.go_on(checks).await
     }
@@ -229,14 +232,14 @@ impl Call {
         let Some(requests) = elicitation::requests(&mut result) else {
             return Err(self.lost("the server asks for something that cannot be read"));
         };
-        let state = result.get("requestState").and_then(Value::as_str);
-        let inputs = Inputs {
-            state: state.map(str::to_owned),
         // Each of them may be a question to a person. One who asks for nothing asks to be called again.
         self.asked = self.asked.saturating_add(requests.len().max(1));
         if self.asked > self.connection.wire.limits.rounds {
             return Err(self.lost("the server asks on and on"));
         }
+        let state = result.get("requestState").and_then(Value::as_str);
+        let inputs = Inputs {
+            state: state.map(str::to_owned),
             left: requests.into_iter().collect(),
             ..Inputs::default()
         };

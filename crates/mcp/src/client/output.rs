@@ -33,6 +33,15 @@ impl Checks {
         read
     }
 
+    /// Reads a promise before the tool is called: what could not be used afterwards is not begun.
+    pub(crate) fn prepare(&self, tool: &str, promised: &Value) -> Result<(), CallError> {
+        let read = self.schema(tool, promised);
+        read.map(drop).map_err(|why| {
+            let message = format!("what the tool promises cannot be checked: {why}");
+            CallError::new(ErrorCategory::InvalidOutput, Effect::None, message)
+        })
+    }
+
     /// The answer in a complete `CallToolResult`.
     pub(crate) async fn answer(
         &self,
