@@ -109,7 +109,7 @@ modes! {
         Noise "noise" "--count lines (20) that are no messages before every answer"
         NoiseDictionary "noise-dictionary" "a dictionary of Python and a log entry with an id before every answer"
         NoiseOnly "noise-only" "nothing but such lines, without end"
-        Truncated "truncated" "the beginning of a message, cut off, before every answer"
+        Truncated "truncated" "the beginning of a message, cut off, before the first --count (all) answers to calls"
         Confused "confused" "answers to requests that never were, and notices about them, before every answer about tools"
         Stays "stays" "heeds neither the end of its input nor TERM, and has a grandchild that does not either"
         Grandchild "grandchild" "ends with its input, and leaves a grandchild that holds its output open"
