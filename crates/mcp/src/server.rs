@@ -2,6 +2,7 @@
 //! connection among all who use it, and starts it again when it is gone, but not in a loop.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
@@ -224,10 +225,9 @@ impl Inner {
             return Ok(connection);
         }
         self.may_start()?;
-        let executable = match &self.settings.transport {
-            Transport::Command(command) => Some(executable(command, &self.options.lookup)?),
-            Transport::Http(_) => None,
-        };
+        let executable = self.executable().inspect_err(|error| {
+            lock(&self.state).fail(error.clone(), self.backoff());
+        })?;
         let executable = executable.as_deref();
         ask_before_start(&self.options, executable).await?;
         let starting = Starting::of(&self.state);
@@ -258,6 +258,14 @@ impl Inner {
                 state.fail(error.clone(), self.backoff());
                 Err(error)
             }
+        }
+    }
+
+    /// The file that is started, if the server is a program.
+    fn executable(&self) -> Result<Option<PathBuf>, ServerError> {
+        match &self.settings.transport {
+            Transport::Command(command) => executable(command, &self.options.lookup).map(Some),
+            Transport::Http(_) => Ok(None),
         }
     }
 
