@@ -163,7 +163,9 @@ impl Look<'_> {
         let parts = branches
             .flatten()
             .chain(single.filter_map(|key| schema.get(key)));
-        for part in parts.filter(|part| part.is_object()) {
+        // Nothing can be filled in where there is to be nothing.
+        let holds_something = |part: &&Value| part.is_object() && types(part) != ["null"];
+        for part in parts.filter(holds_something) {
             if let Some(why) = self.at(part, name, level) {
                 return Some(why);
             }
