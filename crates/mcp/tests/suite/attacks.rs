@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::slice::from_ref;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
@@ -200,13 +201,14 @@ async fn nothing_hides_in_what_a_server_tells_of_its_progress() {
         }));
     let run = driver.start(new_task()).await.unwrap();
     assert_eq!(outcomes(&run), [Ok(json!("The page is empty."))]);
+    servers.close().await;
     let heard = heard.lock().unwrap();
     assert!(!heard.is_empty());
     for told in &*heard {
         assert!(!told.contains(windlass_spec::is_invisible), "{told:?}");
-        assert!(told.is_ascii(), "{told:?}");
+        let is_tag = |c: char| ('\u{E0000}'..='\u{E0FFF}').contains(&c);
+        assert!(!told.contains(is_tag), "{told:?}");
     }
-    servers.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -287,11 +289,11 @@ async fn a_program_that_is_not_the_one_that_was_accepted_is_not_started() {
     let (server, program) = copied(&house, &["swap"]);
     house.meet(&server).await;
     let read = || vec![call("notes__read_note", json!({"name": "welcome"}))];
-    let run = house.run(&[server.clone()], read()).await;
+    let run = house.run(from_ref(&server), read()).await;
     assert_eq!(outcomes(&run), [Ok(json!("Hello."))]);
     let started = house.calls();
     replace(&program);
-    let run = house.run(&[server.clone()], read()).await;
+    let run = house.run(from_ref(&server), read()).await;
     let failure = outcomes(&run)[0].clone().unwrap_err();
     assert_eq!(failure.category, ErrorCategory::PermissionDenied);
     assert!(
@@ -311,7 +313,7 @@ async fn a_server_that_replaces_its_own_program_while_it_runs_is_not_started_aga
     let house = House::new();
     let (server, program) = copied(&house, &["swap", "--turn", "1"]);
     house.meet(&server).await;
-    let servers = house.servers(&[server.clone()]);
+    let servers = house.servers(from_ref(&server));
     let library = servers.offered().unwrap().library;
     let read = || vec![call("notes__read_note", json!({"name": "welcome"}))];
     let bare = servers.get(&server.name).unwrap().server();
@@ -644,7 +646,7 @@ async fn a_server_gets_no_variable_that_is_not_named() {
     let mut server = house.server("env", &["environment"]);
     server.is_trusted = true;
     if let Transport::Command(command) = &mut server.transport {
-        let given = windlass_spec::server::Given::new("told").unwrap();
+        let given = Given::new("told").unwrap();
         command.environment.insert("NAMED".to_owned(), given);
     }
     house.meet(&server).await;
@@ -690,6 +692,8 @@ async fn schemas_that_cannot_be_used_safely_are_set_aside_and_honest_ones_are_no
             .iter()
             .filter(|pin| !pin.tool.ends_with("_note") && pin.tool != "count_notes");
         for pin in others {
+            // What a tool gives may be anything, what it takes may not.
+            let is_safe = is_safe || pin.tool == "string_output";
             let is_usable = pin.state() == PinState::Pinned;
             assert_eq!(
                 is_usable, is_safe,
