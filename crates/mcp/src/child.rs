@@ -2,6 +2,7 @@
 //! variables, spoken to in lines, and ended with everything it started.
 
 use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,11 +16,12 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use windlass_spec::server::CommandTransport;
+use windlass_spec::server::{CommandTransport, Given};
 use windlass_spec::{Effect, ErrorCategory};
 use windlass_tools::ProcessGroup;
 
 use crate::client::{CallError, Inbound, Lookup, ServerError, Wire, lock, shown};
+use crate::program;
 
 /// What every program gets of the environment. All else must be named.
 const ALWAYS_PASSED: [&str; 3] = ["PATH", "HOME", "LANG"];
@@ -33,6 +35,9 @@ const KEPT_CHARACTERS: usize = 300;
 
 /// How long a program whose output ended is waited for, to say how it ended.
 const UNTIL_REAPED: Duration = Duration::from_millis(300);
+
+/// What every message has.
+const PROTOCOL: &str = "jsonrpc";
 
 /// How much of either end of a line that is too long is looked at for whose it is.
 const ENDS: usize = 512;
@@ -92,14 +97,17 @@ impl LastWords {
 }
 
 impl Lines {
-    /// Starts the program.
+    /// Starts the program, which is this file.
     pub(crate) fn start(
         settings: &CommandTransport,
+        executable: &Path,
         lookup: &Lookup,
         wire: Arc<Wire>,
     ) -> Result<Self, ServerError> {
-        let mut command = Command::new(&settings.program);
+        let mut command = Command::new(executable);
         command
+            // Some programs go by what they are called.
+            .arg0(&settings.program)
             .args(&settings.arguments)
             .env_clear()
             .env("PATH", USUAL_PATH)
@@ -114,13 +122,7 @@ impl Lines {
             }
         }
         for (name, given) in &settings.environment {
-            let value = given.value(|name| lookup(name)).map_err(|error| {
-                ServerError::new(
-                    ErrorCategory::Authentication,
-                    format!("{error} (for its variable `{name}`)"),
-                )
-            })?;
-            command.env(name, value);
+            command.env(name, value(name, given, lookup)?);
         }
         if let Some(directory) = &settings.directory {
             command.current_dir(directory);
@@ -190,19 +192,24 @@ impl Lines {
         let read = serde_json::from_slice::<Value>(text);
         let message = match read {
             Ok(message) => message,
-            Err(error) if text.starts_with(b"{") => {
+            Err(error) => {
                 let ends = [
                     &text[..text.len().min(ENDS)],
                     &text[text.len().saturating_sub(ENDS)..],
                 ];
+                if !text.starts_with(b"{") || !ends.iter().any(|end| speaks_protocol(end)) {
+                    self.noise += 1;
+                    return None;
+                }
                 let error = format!("the answer of the server cannot be read: {error}");
                 return self.broken(&ends, &error);
             }
-            Err(_) => {
-                self.noise += 1;
-                return None;
-            }
         };
+        // Programs also log in JSON, with ids of their own.
+        if message.get(PROTOCOL).is_none() {
+            self.noise += 1;
+            return None;
+        }
         let message = match self.wire.take_in(message, false) {
             Inbound::Taken => {
                 self.noise = 0;
@@ -258,6 +265,30 @@ impl Lines {
         self.wire
             .end(ServerError::unavailable(format!("{how}{words}")));
     }
+}
+
+/// The file that is started for a server: found once, where the program itself would look, and then
+/// looked at and started by its path.
+pub(crate) fn executable(
+    settings: &CommandTransport,
+    lookup: &Lookup,
+) -> Result<PathBuf, ServerError> {
+    let path = match settings.environment.get("PATH") {
+        Some(given) => value("PATH", given, lookup)?.into(),
+        None => std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into()),
+    };
+    let found = program::find(settings, &path);
+    found.map_err(|error| ServerError::unavailable(error.to_string()))
+}
+
+/// The value of a variable that the settings name.
+fn value(name: &str, given: &Given, lookup: &Lookup) -> Result<String, ServerError> {
+    given.value(|name| lookup(name)).map_err(|error| {
+        ServerError::new(
+            ErrorCategory::Authentication,
+            format!("{error} (for its variable `{name}`)"),
+        )
+    })
 }
 
 impl Line {
@@ -378,6 +409,13 @@ impl Drop for Lines {
         // Why it ended is told by whoever noticed; here it is only over.
         self.wire.ended.cancel();
     }
+}
+
+/// Whether a piece of a line names the protocol, as every message does: what is printed besides may look
+/// like the beginning of one, such as a dictionary of Python.
+fn speaks_protocol(piece: &[u8]) -> bool {
+    let quoted = format!("\"{PROTOCOL}\"");
+    memchr::memmem::find(piece, quoted.as_bytes()).is_some()
 }
 
 /// Reads what a program writes to its standard error, so that it never waits for a reader, and keeps

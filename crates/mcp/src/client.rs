@@ -23,7 +23,7 @@ pub use elicitation::asks_for_secret;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use calls::{Call, Step};
-pub(crate) use connection::Connection;
+pub(crate) use connection::{Connection, ask_before_start};
 pub(crate) use list::Listing;
 pub(crate) use output::Checks;
 pub(crate) use schema::Schema;

@@ -3,24 +3,27 @@
 //! at every start, and before the next call after it said so.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::{Map, Value, json};
 use tokio::sync::RwLock;
+use tokio_util::sync::CancellationToken;
 use windlass_core::approval::{Ask, Digest, FormRequest};
 use windlass_core::run::{self, ToolQuestion};
 use windlass_spec::server::{ServerSettings, Transport};
 use windlass_spec::{Effect, ErrorCategory, NonEmptyText};
 use windlass_tools::{CallContext, ToolError, ToolProgress};
 
-use crate::client::Schema;
+use crate::child::executable;
+use crate::client::{Schema, lock};
 use crate::ledger::{Ledger, LedgerError};
 use crate::pin::{self, Pin, PinState};
 use crate::program::{self, Program};
 use crate::text::{visible, visible_json};
 use crate::{
-    Answered, CallError, CallRequest, Came, Definition, Elicitation, Greeting, Reply, Server,
-    ServerError, ServerOptions,
+    Answered, CallError, CallRequest, Came, Definition, Elicitation, Greeting, Lookup, Reply,
+    Server, ServerError, ServerOptions,
 };
 
 /// How often a server that changes while it is looked at is looked at again.
@@ -34,7 +37,11 @@ const MAX_ERROR: usize = 4_000;
 pub struct Governed {
     server: Server,
     ledger: Ledger,
+    /// What it was found to run before it was last started.
+    runs: Arc<Mutex<Option<Program>>>,
     met: RwLock<Option<Met>>,
+    /// Cancelled when no call is answered any more.
+    is_silent: CancellationToken,
 }
 
 /// How the server's tools stood when it was last looked at.
@@ -66,12 +73,19 @@ impl Governed {
         mut options: ServerOptions,
     ) -> Result<Self, LedgerError> {
         options.era = ledger.era(&settings.name)?;
-        let (known, asked) = (ledger.clone(), settings.clone());
-        options.before_start = Some(Arc::new(move || check_program(&asked, &known)));
+        let runs = Arc::new(Mutex::new(None));
+        let (known, asked, found) = (ledger.clone(), settings.clone(), Arc::clone(&runs));
+        options.before_start = Some(Arc::new(move |executable: Option<&Path>| {
+            let program = checked_program(&asked, executable, &known)?;
+            *lock(&found) = program;
+            Ok(())
+        }));
         Ok(Self {
             server: Server::new(settings, options),
             ledger,
+            runs,
             met: RwLock::default(),
+            is_silent: CancellationToken::new(),
         })
     }
 
@@ -110,10 +124,10 @@ impl Governed {
         let offered = self.server.definitions().await?;
         let (ledger, settings) = (self.ledger.clone(), self.settings().clone());
         let greeted = greeting.clone();
+        // What was started, not what stands there by now: a server can replace its own files.
+        let program = lock(&self.runs).clone();
         let pins = tokio::task::spawn_blocking(move || {
-            let program = program_of(&settings).ok().flatten();
-            let program = program.and_then(|program| serde_json::to_value(program).ok());
-            ledger.meet(&settings, &greeted, program, &offered)
+            ledger.meet(&settings, &greeted, program.as_ref(), &offered)
         })
         .await
         .map_err(|error| ServerError::new(ErrorCategory::Internal, error.to_string()))??;
@@ -126,6 +140,11 @@ impl Governed {
         self.server.close().await;
     }
 
+    /// Answers no call any more, not even with an error: the process is about to end.
+    pub(crate) fn fall_silent(&self) {
+        self.is_silent.cancel();
+    }
+
     /// Makes sure that a tool is still the one that was accepted, as `digest` says. The state of the
     /// server that this holds for.
     async fn ensure(&self, tool: &str, digest: &Digest) -> Result<u64, ToolError> {
@@ -134,7 +153,7 @@ impl Governed {
                 MeetError::Server(error) => error.category,
                 MeetError::Ledger(_) => ErrorCategory::Internal,
             };
-            self.own_error(category, error.to_string())
+            self.foreign(category, &error.to_string()).without_effect()
         };
         // It is started first: only then is known whether it is the one that was looked at.
         let connected = self.server.connect().await;
@@ -195,6 +214,19 @@ impl Governed {
 
     /// Calls a tool of the server, or goes on with a call of it.
     pub(crate) async fn run(
+        &self,
+        pinned: &Pinned,
+        arguments: Value,
+        context: CallContext,
+    ) -> Result<Value, ToolError> {
+        tokio::select! {
+            biased;
+            () = self.is_silent.cancelled() => std::future::pending().await,
+            done = self.go(pinned, arguments, context) => done,
+        }
+    }
+
+    async fn go(
         &self,
         pinned: &Pinned,
         arguments: Value,
@@ -288,16 +320,29 @@ impl Governed {
     }
 
     fn failure(&self, error: CallError) -> ToolError {
-        let message = format!(
-            "the server `{}`: {}",
-            self.settings().name,
-            visible(&error.message)
-        );
-        let told = ToolError::of(error.category, message);
+        let told = match error.is_own {
+            true => ToolError::of(error.category, self.told(&error.message)),
+            false => self.foreign(error.category, &error.message),
+        };
         match error.effect {
             Effect::None => told.without_effect(),
             Effect::Applied | Effect::Unknown => told,
         }
+    }
+
+    /// An error that the server, or what it runs, may have put in words: nobody wrote these for a model.
+    /// What a program leaves on its standard error may hold secrets, and orders.
+    fn foreign(&self, category: ErrorCategory, message: &str) -> ToolError {
+        ToolError::foreign(category, self.told(message))
+    }
+
+    /// What went wrong, and with whom.
+    fn told(&self, message: &str) -> String {
+        format!(
+            "the server `{}`: {}",
+            self.settings().name,
+            visible(message)
+        )
     }
 
     /// What a server asks, as it is put to a person: whoever reads it sees first who asks.
@@ -383,26 +428,41 @@ impl Pinned {
     }
 }
 
-/// What a server runs, if it is a program.
+/// What a server runs, if it is a program. `lookup` gives the variables it is started with.
 ///
 /// # Errors
 /// Why that cannot be told.
-pub fn program_of(settings: &ServerSettings) -> Result<Option<Program>, String> {
-    match &settings.transport {
-        Transport::Http(_) => Ok(None),
-        Transport::Command(command) => {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            let found = program::program(command, &path);
-            found.map(Some).map_err(|error| error.to_string())
-        }
-    }
+pub fn program_of(settings: &ServerSettings, lookup: &Lookup) -> Result<Option<Program>, String> {
+    let Transport::Command(command) = &settings.transport else {
+        return Ok(None);
+    };
+    let executable = executable(command, lookup).map_err(|error| error.message)?;
+    program_at(settings, Some(&executable))
 }
 
-/// Refuses to start what is not what was accepted.
-fn check_program(settings: &ServerSettings, ledger: &Ledger) -> Result<(), String> {
-    let changed = ledger.program_changes(settings)?;
+/// The same, where it is known already which file is started.
+fn program_at(
+    settings: &ServerSettings,
+    executable: Option<&Path>,
+) -> Result<Option<Program>, String> {
+    let (Transport::Command(command), Some(executable)) = (&settings.transport, executable) else {
+        return Ok(None);
+    };
+    let found = program::program_at(command, executable);
+    found.map(Some).map_err(|error| error.to_string())
+}
+
+/// What a server runs, as it stands there before it is started. What is not what was accepted is not
+/// started, and neither is what nobody can tell: it could not be recognised the next time.
+fn checked_program(
+    settings: &ServerSettings,
+    executable: Option<&Path>,
+    ledger: &Ledger,
+) -> Result<Option<Program>, String> {
+    let program = program_at(settings, executable)?;
+    let changed = ledger.program_changes(settings, program.as_ref())?;
     match changed.is_empty() {
-        true => Ok(()),
+        true => Ok(program),
         false => Err(format!(
             "what the server `{name}` runs changed since it was accepted, so it is not started: {}; if \
              you know why, `windlass mcp pins {name} --accept-program` accepts it",

@@ -1,17 +1,19 @@
 //! What is known of servers, as the store keeps it: how each was met, what it runs, and the pins of its
 //! tools. Pins are met and accepted by the rules of `pin`; here they are only read and written.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use windlass_core::approval::Digest;
 use windlass_spec::Timestamp;
-use windlass_spec::server::{ServerName, ServerSettings, Transport};
+use windlass_spec::server::{
+    CommandTransport, HttpTransport, OAuth, ServerName, ServerSettings, Transport,
+};
 use windlass_store::{Error, Store, StoredDefinition, StoredPin, StoredPins, StoredServer};
 
 use crate::definition::Definition;
-use crate::governed::program_of;
 use crate::pin::{self, Pin};
 use crate::program::Program;
 use crate::{Era, Greeting};
@@ -78,20 +80,26 @@ impl Ledger {
         }
     }
 
-    /// Notes how a server was met, and holds what it offers against what was accepted.
+    /// Notes how a server was met, and holds what it offers against what was accepted. What it runs
+    /// and how it is reached are written down when it is first met; from then on only a person changes
+    /// that, by [`Ledger::accept_program`].
     pub(crate) fn meet(
         &self,
         settings: &ServerSettings,
         greeting: &Greeting,
-        program: Option<Value>,
+        program: Option<&Program>,
         offered: &[Definition],
     ) -> Result<Vec<Pin>, LedgerError> {
         let name = &settings.name;
         let failed = |error| failed(name, error);
+        let (program, settings_digest) = match self.server(name)? {
+            Some(known) => (known.program, known.settings_digest),
+            None => (program_json(name, program)?, settings_digest(settings)),
+        };
         let server = StoredServer {
             name: name.to_string(),
             era: Some(greeting.era.as_str().to_owned()),
-            settings_digest: settings_digest(settings),
+            settings_digest,
             program,
             greeting: Some(greeting_json(greeting)),
             first_seen: now(),
@@ -150,12 +158,17 @@ impl Ledger {
             .map_err(|error| failed(name, error))
     }
 
-    /// What is different in how a server is reached, or in what it runs, from what was accepted, in
-    /// words. Whoever can change a project's configuration could otherwise have anything started.
+    /// What is different in how a server is reached, or in what it runs (`program`, if it is one), from
+    /// what was accepted, in words. Whoever can change a project's configuration could otherwise have
+    /// anything started.
     ///
     /// # Errors
-    /// If what it runs, or ran, cannot be told.
-    pub fn program_changes(&self, settings: &ServerSettings) -> Result<Vec<String>, String> {
+    /// If what it ran cannot be told.
+    pub fn program_changes(
+        &self,
+        settings: &ServerSettings,
+        program: Option<&Program>,
+    ) -> Result<Vec<String>, String> {
         let known = self
             .server(&settings.name)
             .map_err(|error| error.to_string())?;
@@ -168,13 +181,15 @@ impl Ledger {
                 reached(settings)
             )]);
         }
-        let Some(accepted) = known.program else {
+        let Some(program) = program else {
             return Ok(Vec::new());
+        };
+        let Some(accepted) = known.program else {
+            return Ok(vec!["what it ran before was not written down".to_owned()]);
         };
         let accepted: Program = serde_json::from_value(accepted)
             .map_err(|error| format!("what it ran cannot be read: {error}"))?;
-        let program = program_of(settings)?;
-        Ok(program.map_or_else(Vec::new, |program| accepted.difference(&program)))
+        Ok(accepted.difference(program))
     }
 
     /// Accepts what a server runs now in the place of what it ran.
@@ -191,7 +206,7 @@ impl Ledger {
             return Ok(());
         };
         let server = StoredServer {
-            program: program.and_then(|program| serde_json::to_value(program).ok()),
+            program: program_json(name, program)?,
             settings_digest: settings_digest(settings),
             ..known
         };
@@ -241,8 +256,62 @@ fn quoted(word: &str) -> String {
 
 /// The digest of how a server is reached. Secrets are named in it, not written.
 pub(crate) fn settings_digest(settings: &ServerSettings) -> String {
-    let shown = format!("{:?}", settings.transport);
-    Digest::of_json(&Value::String(shown)).to_string()
+    let written = match &settings.transport {
+        Transport::Command(command) => command_json(command),
+        Transport::Http(http) => http_json(http),
+    };
+    Digest::of_json(&written).to_string()
+}
+
+// Taken apart in full, so that nothing that is added later is forgotten here.
+fn command_json(command: &CommandTransport) -> Value {
+    let CommandTransport {
+        program,
+        arguments,
+        directory,
+        environment,
+        parts,
+    } = command;
+    let path = |path: &PathBuf| path.to_string_lossy().into_owned();
+    serde_json::json!({
+        "command": program,
+        "arguments": arguments,
+        "directory": directory.as_ref().map(path),
+        "environment": environment,
+        "parts": parts.iter().map(path).collect::<Vec<_>>(),
+    })
+}
+
+fn http_json(http: &HttpTransport) -> Value {
+    let HttpTransport {
+        url,
+        headers,
+        oauth,
+    } = http;
+    let oauth = oauth.as_ref().map(|oauth| {
+        let OAuth {
+            client_id,
+            client_secret,
+            scopes,
+        } = oauth;
+        serde_json::json!({
+            "client_id": client_id,
+            "client_secret": client_secret,
+            "scopes": scopes,
+        })
+    });
+    serde_json::json!({"url": url, "headers": headers, "oauth": oauth})
+}
+
+fn program_json(
+    server: &ServerName,
+    program: Option<&Program>,
+) -> Result<Option<Value>, LedgerError> {
+    let written = program.map(serde_json::to_value).transpose();
+    written.map_err(|error| LedgerError {
+        server: server.clone(),
+        why: format!("what it runs cannot be written down: {error}"),
+    })
 }
 
 fn greeting_json(greeting: &Greeting) -> Value {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use futures::future::join_all;
 use windlass_core::risk::{Annotations, Trust};
 use windlass_spec::server::{ServerName, ServerSettings};
 use windlass_spec::{Signature, TimeoutSeconds, ToolAttributes, ToolName};
@@ -147,11 +148,24 @@ impl Servers {
         Ok(offered)
     }
 
-    /// Ends all of them.
+    /// Ends all of them, at the same time: some take theirs.
     pub async fn close(&self) {
+        join_all(self.iter().map(|governed| governed.close())).await;
+    }
+
+    /// Ends all of them because the process ends. A call under way is never answered, so that whoever
+    /// waits for it is found waiting, as if the process had been killed.
+    pub async fn abandon(&self) {
         for governed in self.iter() {
-            governed.close().await;
+            governed.fall_silent();
         }
+        self.close().await;
+    }
+}
+
+impl FromIterator<Arc<Governed>> for Servers {
+    fn from_iter<T: IntoIterator<Item = Arc<Governed>>>(governed: T) -> Self {
+        Self(governed.into_iter().collect())
     }
 }
 

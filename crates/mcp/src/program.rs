@@ -93,7 +93,15 @@ pub enum ProgramError {
 /// # Errors
 /// If something is missing or cannot be read, or there is too much of it.
 pub fn program(transport: &CommandTransport, lookup_path: &OsStr) -> Result<Program, ProgramError> {
-    let executable = executable(&transport.program, lookup_path)?;
+    program_at(transport, &find(transport, lookup_path)?)
+}
+
+/// The same, where it is known already which file is started.
+pub(crate) fn program_at(
+    transport: &CommandTransport,
+    found: &Path,
+) -> Result<Program, ProgramError> {
+    let executable = canonical(found)?;
     let mut reader = Reader::default();
     reader.file(&executable)?;
     for path in files_among(&transport.arguments, transport.directory.as_deref()) {
@@ -138,29 +146,38 @@ impl Program {
     }
 }
 
-/// The executable of a program, with every link followed.
-fn executable(program: &str, lookup_path: &OsStr) -> Result<PathBuf, ProgramError> {
+/// The file that is started, by the path under which it was found: what is started may go by that, so
+/// links in it are not followed. A path is meant from where the program is started.
+pub(crate) fn find(
+    transport: &CommandTransport,
+    lookup_path: &OsStr,
+) -> Result<PathBuf, ProgramError> {
+    let program = &transport.program;
     let not_found =
         || {
             ProgramError::NotFound {
-        program: program.to_owned(),
+        program: program.clone(),
         hint: program.split_once(char::is_whitespace).map(|(first, rest)| {
             format!("no shell reads it; write `{first}` as the command and `{rest}` as arguments")
         }),
     }
         };
     if program.contains('/') {
-        let path = Path::new(program);
-        let metadata = fs::metadata(path).map_err(|_| not_found())?;
+        let path = match &transport.directory {
+            Some(directory) => directory.join(program),
+            None => PathBuf::from(program),
+        };
+        let path = std::path::absolute(&path).map_err(|error| unreadable(&path, &error))?;
+        let metadata = fs::metadata(&path).map_err(|_| not_found())?;
         return match is_executable(&metadata) {
-            true => canonical(path),
-            false => Err(ProgramError::NotExecutable(path.to_owned())),
+            true => Ok(path),
+            false => Err(ProgramError::NotExecutable(path)),
         };
     }
     let candidates = std::env::split_paths(lookup_path).filter(|directory| directory.is_absolute());
     for candidate in candidates.map(|directory| directory.join(program)) {
         if fs::metadata(&candidate).is_ok_and(|metadata| is_executable(&metadata)) {
-            return canonical(&candidate);
+            return Ok(candidate);
         }
     }
     Err(not_found())

@@ -2,19 +2,21 @@
 //! connection among all who use it, and starts it again when it is gone, but not in a loop.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
-use windlass_spec::server::ServerSettings;
+use windlass_spec::server::{ServerSettings, Transport};
 use windlass_spec::{Effect, ErrorCategory};
 
 use crate::Definition;
+use crate::child::executable;
 use crate::client::{
     Backoff, Call, CallError, CallRequest, Came, Checks, Connection, Era, Greeting, Health,
-    Listing, Reply, ServerError, ServerOptions, Step, lock,
+    Listing, Reply, ServerError, ServerOptions, Step, ask_before_start, lock,
 };
 
 /// A server. Cheap to clone; all clones are the same server. When the last one is dropped, the server
@@ -115,7 +117,7 @@ impl Server {
     /// If it failed otherwise than by the tool saying so.
     pub async fn call(&self, request: CallRequest) -> Result<Came, CallError> {
         let cancelled = || {
-            CallError::new(
+            CallError::own(
                 ErrorCategory::Cancelled,
                 Effect::None,
                 "the call was cancelled",
@@ -163,7 +165,7 @@ impl Server {
     pub async fn reply(&self, request: CallRequest, reply: Reply) -> Result<Came, CallError> {
         let parked = lock(&self.0.parked).remove(&request.key);
         let Some(Parked { mut call, watch }) = parked else {
-            return Err(CallError::new(
+            return Err(CallError::own(
                 ErrorCategory::Unavailable,
                 Effect::Unknown,
                 "the call does not wait for a reply any more: it was cancelled, or the server ended",
@@ -223,13 +225,24 @@ impl Inner {
             return Ok(connection);
         }
         self.may_start()?;
-        self.ask_before_start().await?;
+        let executable = self.executable().inspect_err(|error| {
+            lock(&self.state).fail(error.clone(), self.backoff());
+        })?;
+        let executable = executable.as_deref();
+        ask_before_start(&self.options, executable).await?;
         let starting = Starting::of(&self.state);
         let era = lock(&self.state).era;
+        let start = Connection::start(
+            &self.settings,
+            &self.options,
+            executable,
+            era,
+            &self.listing,
+        );
         let started = tokio::select! {
             biased;
             () = self.closed.cancelled() => return Err(closed()),
-            started = Connection::start(&self.settings, &self.options, era, &self.listing) => started,
+            started = start => started,
         };
         drop(starting);
         let mut state = lock(&self.state);
@@ -248,16 +261,12 @@ impl Inner {
         }
     }
 
-    /// Asks whoever wants to be asked before a start. It may have files to read.
-    async fn ask_before_start(&self) -> Result<(), ServerError> {
-        let Some(ask) = self.options.before_start.clone() else {
-            return Ok(());
-        };
-        let asked = tokio::task::spawn_blocking(move || ask()).await;
-        let refused = |why| ServerError::new(ErrorCategory::PermissionDenied, why);
-        asked
-            .unwrap_or_else(|error| Err(error.to_string()))
-            .map_err(refused)
+    /// The file that is started, if the server is a program.
+    fn executable(&self) -> Result<Option<PathBuf>, ServerError> {
+        match &self.settings.transport {
+            Transport::Command(command) => executable(command, &self.options.lookup).map(Some),
+            Transport::Http(_) => Ok(None),
+        }
     }
 
     fn alive(&self) -> Option<Arc<Connection>> {

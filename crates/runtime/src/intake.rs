@@ -1,8 +1,8 @@
 //! Intake: what is found out about a task before a model is asked. What it wants, as far as its words
 //! tell, and which tools the model is shown, if there are too many to show all of them.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::gap::GapCheck;
 use crate::learning::Learning;
@@ -89,10 +89,11 @@ impl Intents {
         let classifier = self
             .classifier
             .get_or_init(|| self.definitions.train().ok());
-        let tools: Vec<&ToolSpecification> = run.allowed_tools().map(|tool| &**tool).collect();
-        let index = index(tools.iter().copied());
-        let task = &run.task().description;
         let classifier = classifier.as_ref()?;
+        let tools: Vec<&Arc<ToolSpecification>> = run.allowed_tools().collect();
+        let index = index(&tools);
+        let tools: Vec<&ToolSpecification> = tools.into_iter().map(|tool| &**tool).collect();
+        let task = &run.task().description;
         let understood = understand(task, classifier, &self.definitions, tools, &index)?;
         (understood.confidence() >= self.threshold).then_some(understood)
     }
@@ -132,11 +133,11 @@ impl Offered {
                     tool: tool.name().clone(),
                     because,
                 }),
-                None => usable.push(&**tool),
+                None => usable.push(tool),
             }
         }
         // Searching is for where it is needed; in small crews nothing is indexed at all.
-        let tokens = |tool: &&ToolSpecification| estimated_tokens(&ToolView::from(*tool));
+        let tokens = |tool: &&Arc<ToolSpecification>| estimated_tokens(&ToolView::from(&***tool));
         if usable.iter().map(tokens).sum::<usize>() <= intake.token_budget {
             let tools = usable.iter().map(|tool| tool.name().clone()).collect();
             return Self {
@@ -152,7 +153,7 @@ impl Offered {
         let always = intake.always.iter().map(ToolName::as_str);
         let suggested = intent.iter().copied();
         let always: Vec<&str> = found.chain(always).chain(suggested).collect();
-        let index = index(usable.iter().copied());
+        let index = index(&usable);
         let selected = index.select(&run.task().description, intake.token_budget, &always);
         let name = |index: &usize| usable[*index].name().clone();
         left_out.extend(selected.left_out.iter().map(|index| LeftOut {
@@ -186,19 +187,88 @@ pub(crate) fn find<'r>(
     query: &str,
     limit: usize,
 ) -> Vec<&'r ToolSpecification> {
-    let is_usable = |tool: &&ToolSpecification| {
+    let is_usable = |tool: &&Arc<ToolSpecification>| {
         rules.switched_off(tool.name().as_str()).is_none() && tool.attributes().deprecated.is_none()
     };
-    let usable: Vec<&ToolSpecification> = run
-        .allowed_tools()
-        .map(|tool| &**tool)
-        .filter(is_usable)
-        .collect();
-    let index = index(usable.iter().copied());
+    let usable: Vec<&Arc<ToolSpecification>> = run.allowed_tools().filter(is_usable).collect();
+    let index = index(&usable);
     let hits = index.search(query, limit);
-    hits.iter().map(|hit| usable[hit.index]).collect()
+    hits.iter().map(|hit| &**usable[hit.index]).collect()
 }
 
-fn index<'t>(tools: impl Iterator<Item = &'t ToolSpecification>) -> ToolIndex {
-    ToolIndex::build(tools.map(ToolView::from))
+/// How many indexes are kept. A crew has few sets of tools, and searches the same ones over and over.
+const KEPT: usize = 8;
+
+/// The indexes that were made, the latest used first.
+static INDEXES: Mutex<VecDeque<Indexed>> = Mutex::new(VecDeque::new());
+
+/// Tools with the index of them.
+#[derive(Clone)]
+struct Indexed {
+    tools: Vec<Arc<ToolSpecification>>,
+    index: Arc<ToolIndex>,
+}
+
+impl Indexed {
+    /// Whether these are the tools, in this order.
+    fn is_of(&self, tools: &[&Arc<ToolSpecification>]) -> bool {
+        let is_same = |(one, other): (&Arc<ToolSpecification>, &&Arc<ToolSpecification>)| {
+            Arc::ptr_eq(one, other) || one == *other
+        };
+        self.tools.len() == tools.len() && self.tools.iter().zip(tools).all(is_same)
+    }
+}
+
+/// The index of these tools, made when they are first searched.
+fn index(tools: &[&Arc<ToolSpecification>]) -> Arc<ToolIndex> {
+    let known = || INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = {
+        let mut known = known();
+        let place = known.iter().position(|indexed| indexed.is_of(tools));
+        place.and_then(|place| known.remove(place))
+    };
+    // Others need not wait while it is made; at worst two make the same.
+    let indexed = found.unwrap_or_else(|| Indexed {
+        tools: tools.iter().map(|tool| Arc::clone(tool)).collect(),
+        index: Arc::new(ToolIndex::build(
+            tools.iter().map(|tool| ToolView::from(&***tool)),
+        )),
+    });
+    let index = Arc::clone(&indexed.index);
+    let mut known = known();
+    known.push_front(indexed);
+    known.truncate(KEPT);
+    index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_index_of_a_set_of_tools_is_made_once() {
+        let agent = |names: &[&str]| {
+            let tools: Vec<String> = names
+                .iter()
+                .map(|name| {
+                    format!("[{name}:Tool {{description: \"Does {name}\"}} | (a::Text)==>(::Text)]")
+                })
+                .collect();
+            let text = format!(
+                "[helper:Agent {{instruction: \"Help.\", model: \"OpenAI/gpt-4o-mini\"}} | {}]",
+                tools.join(", ")
+            );
+            windlass_spec::read(&text).file.unwrap().agents()[0].clone()
+        };
+        let index_of =
+            |agent: &windlass_spec::Agent| index(&agent.tools().iter().collect::<Vec<_>>());
+        let two = agent(&["search", "send"]);
+        let first = index_of(&two);
+        assert!(Arc::ptr_eq(&first, &index_of(&two)));
+        // A journal that is read again has the same tools at another place.
+        assert!(Arc::ptr_eq(&first, &index_of(&agent(&["search", "send"]))));
+        assert!(!Arc::ptr_eq(&first, &index_of(&agent(&["search"]))));
+        assert!(!Arc::ptr_eq(&first, &index_of(&agent(&["search", "post"]))));
+        assert!(Arc::ptr_eq(&first, &index_of(&two)));
+    }
 }

@@ -39,6 +39,7 @@ mod sampling;
 mod schema;
 mod servers;
 mod settings;
+mod signals;
 mod source;
 mod table;
 mod tasks;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use windlass_policy::{Request, Session};
 use windlass_spec::registry::Permission;
 use windlass_spec::{
-    CallId, CallRecord, CallState, ErrorCategory, RiskLevel, Timestamp, ToolSpecification,
+    CallId, CallRecord, CallState, ErrorCategory, Failure, RiskLevel, Timestamp, ToolSpecification,
 };
 
 use super::outcome::{FoldError, PermitError};
@@ -331,7 +331,7 @@ impl Run {
         }
         match record.outcome()? {
             Ok(result) => Some(Cow::Borrowed(result)),
-            Err(failure) => (failure.category == ErrorCategory::ToolFailure)
+            Err(failure) => tells_of_outside(record, failure)
                 .then(|| Cow::Owned(Value::String(failure.model_message.clone()))),
         }
     }
@@ -390,6 +390,17 @@ impl Run {
                 turn.entries.iter().take(limit)
             })
     }
+}
+
+/// Whether the model was told of a failure in words that may come from outside: those of a tool that
+/// failed, whatever kind of failure it says that was. What the model hears instead of foreign words says
+/// nothing but the category, and what never ran or was stopped from here brought nothing.
+fn tells_of_outside(record: &CallRecord, failure: &Failure) -> bool {
+    let plain = Failure::foreign(failure.category, failure.effect, "").model_message;
+    let is_told = record.was_permitted()
+        && record.state() == CallState::Error
+        && failure.model_message != plain;
+    is_told || failure.category == ErrorCategory::ToolFailure
 }
 
 /// The call with what the operator sets.

@@ -1,6 +1,7 @@
 //! What a user of a server sees: requests, answers, errors and limits, in words of this crate only.
 
 use std::fmt;
+use std::path::Path;
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -167,7 +168,7 @@ pub struct Limits {
     pub tools: usize,
     /// The bytes of all of their definitions.
     pub list_bytes: usize,
-    /// How often a call may ask something.
+    /// How many things a call may ask.
     pub rounds: usize,
     /// The characters of a text that a server sends for a person (progress, questions, errors).
     pub text_characters: usize,
@@ -227,8 +228,8 @@ pub struct ServerOptions {
     pub before_start: Option<BeforeStart>,
 }
 
-/// Asked before a server is started: why it is not to be.
-pub type BeforeStart = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+/// Asked before a server is started, with the file that is if it is a program: why it is not to be.
+pub type BeforeStart = Arc<dyn Fn(Option<&Path>) -> Result<(), String> + Send + Sync>;
 
 impl Default for ServerOptions {
     /// The variables of this process, and nothing else.
@@ -368,14 +369,27 @@ pub struct CallError {
     pub effect: Effect,
     /// In words for the operator. May hold words of the server.
     pub message: String,
+    /// Whether the message is surely all ours, so that a model may read it too.
+    pub is_own: bool,
 }
 
 impl CallError {
+    /// An error that may be told in words of the server: of its protocol, its transport or its standard
+    /// error.
     pub(crate) fn new(category: ErrorCategory, effect: Effect, message: impl Into<String>) -> Self {
         Self {
             category,
             effect,
             message: message.into(),
+            is_own: false,
+        }
+    }
+
+    /// An error in words of this crate alone.
+    pub(crate) fn own(category: ErrorCategory, effect: Effect, message: impl Into<String>) -> Self {
+        Self {
+            is_own: true,
+            ..Self::new(category, effect, message)
         }
     }
 }

@@ -28,7 +28,8 @@ pub(crate) struct Call {
     /// The request on its way. A call of the modern protocol that waits for a person has none.
     going: Option<Going>,
     waits_for: Option<WaitsFor>,
-    rounds: usize,
+    /// How much the server asked so far.
+    asked: usize,
 }
 
 /// How far a call came.
@@ -76,7 +77,7 @@ impl Call {
             request,
             going: None,
             waits_for: None,
-            rounds: 0,
+            asked: 0,
         }
     }
 
@@ -86,6 +87,9 @@ impl Call {
 
     /// Sends the request and goes on until there is an answer or a question.
     pub(crate) async fn begin(&mut self, checks: &Checks) -> Result<Step, CallError> {
+        if let Some(promised) = &self.request.output_schema {
+            checks.prepare(&self.request.tool, promised)?;
+        }
         self.send(Inputs::default()).await?;
         self.go_on(checks).await
     }
@@ -225,13 +229,14 @@ impl Call {
                 return Err(self.lost(&format!("the server answered with an unknown `{kind}`")));
             }
         }
-        self.rounds += 1;
-        if self.rounds > self.connection.wire.limits.rounds {
-            return Err(self.lost("the server asks on and on"));
-        }
         let Some(requests) = elicitation::requests(&mut result) else {
             return Err(self.lost("the server asks for something that cannot be read"));
         };
+        // Each of them may be a question to a person. One who asks for nothing asks to be called again.
+        self.asked = self.asked.saturating_add(requests.len().max(1));
+        if self.asked > self.connection.wire.limits.rounds {
+            return Err(self.lost("the server asks on and on"));
+        }
         let state = result.get("requestState").and_then(Value::as_str);
         let inputs = Inputs {
             state: state.map(str::to_owned),
@@ -355,7 +360,7 @@ fn cancelled_notice(id: RequestId) -> ClientNotification {
 }
 
 fn stopped(effect: Effect) -> CallError {
-    CallError::new(ErrorCategory::Cancelled, effect, "the call was cancelled")
+    CallError::own(ErrorCategory::Cancelled, effect, "the call was cancelled")
 }
 
 /// An error of the protocol in answer to a call. Those that say that the request itself was wrong come

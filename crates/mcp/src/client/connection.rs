@@ -2,6 +2,7 @@
 //! outside of calls.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -58,18 +59,21 @@ impl Connection {
     pub(crate) async fn start(
         settings: &ServerSettings,
         options: &ServerOptions,
+        executable: Option<&Path>,
         remembered: Option<Era>,
         listing: &Arc<Listing>,
     ) -> Result<Self, ServerError> {
         let first = remembered.unwrap_or(Era::Modern);
-        let refusal = match Self::start_in(first, settings, options, listing).await {
+        let refusal = match Self::start_in(first, settings, options, executable, listing).await {
             Ok(connection) => return Ok(connection),
             Err(refusal) => refusal,
         };
         if !refusal.may_be_other_era {
             return Err(refusal.error);
         }
-        match Self::start_in(first.other(), settings, options, listing).await {
+        // It has run since it was asked about, and may be another by now.
+        ask_before_start(options, executable).await?;
+        match Self::start_in(first.other(), settings, options, executable, listing).await {
             Ok(connection) => Ok(connection),
             Err(second) if second.error.message == refusal.error.message => Err(second.error),
             Err(second) => Err(ServerError::new(
@@ -86,6 +90,7 @@ impl Connection {
         era: Era,
         settings: &ServerSettings,
         options: &ServerOptions,
+        executable: Option<&Path>,
         listing: &Arc<Listing>,
     ) -> Result<Self, Refusal> {
         let wire = Arc::new(Wire::new(Arc::clone(listing), options.limits.clone()));
@@ -103,8 +108,9 @@ impl Connection {
         let within = settings.start_timeout;
         let (served, last_words) = match &settings.transport {
             Transport::Command(command) => {
-                let lines =
-                    Lines::start(command, &options.lookup, Arc::clone(&wire)).map_err(fails)?;
+                let executable = executable.unwrap_or(Path::new(&command.program));
+                let lines = Lines::start(command, executable, &options.lookup, Arc::clone(&wire))
+                    .map_err(fails)?;
                 let last_words = Some(lines.last_words());
                 let served = handler.clone().serve_with_lifecycle(lines, mode);
                 (tokio::time::timeout(within, served).await, last_words)
@@ -330,6 +336,22 @@ impl std::fmt::Debug for Connection {
             .field("greeting", &self.greeting)
             .finish_non_exhaustive()
     }
+}
+
+/// Asks whoever wants to be asked before a start. It may have files to read.
+pub(crate) async fn ask_before_start(
+    options: &ServerOptions,
+    executable: Option<&Path>,
+) -> Result<(), ServerError> {
+    let Some(ask) = options.before_start.clone() else {
+        return Ok(());
+    };
+    let executable = executable.map(Path::to_owned);
+    let asked = tokio::task::spawn_blocking(move || ask(executable.as_deref())).await;
+    let refused = |why| ServerError::new(ErrorCategory::PermissionDenied, why);
+    asked
+        .unwrap_or_else(|error| Err(error.to_string()))
+        .map_err(refused)
 }
 
 /// Leaves out the tools that the library for HTTP leaves out: those that ask for headers no request

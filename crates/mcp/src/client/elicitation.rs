@@ -77,53 +77,152 @@ const SECRET_PHRASES: &[&str] = &[
 
 /// Says which field of a form looks as if it asked for a secret, if one does, and by what.
 ///
-/// Looked at are the names, titles and descriptions of all fields and of the form itself, and formats.
-/// Letters that only look like others, and what cannot be seen, do not help. Fields that let one only
-/// choose (booleans, lists of values) hold no secrets. A form that is too large to look through counts
+/// Looked at are the names, titles and descriptions of all fields and of the form itself, and formats,
+/// in all branches of a field and in what it refers to. Letters that only look like others, and what
+/// cannot be seen, do not help. Fields that let one only choose (booleans, lists of values) hold no
+/// secrets. A form that is too large to look through, or is put together in ways forms are not, counts
 /// as one that asks for secrets.
 #[must_use]
 pub fn asks_for_secret(schema: &Value) -> Option<String> {
-    let mut nodes = 0;
-    look(schema, "the form", 0, &mut nodes)
+    let mut look = Look {
+        form: schema,
+        nodes: 0,
+    };
+    look.at(schema, "the form", 0)
 }
 
-fn look(schema: &Value, name: &str, level: usize, nodes: &mut usize) -> Option<String> {
-    *nodes += 1;
-    if *nodes > MOST_NODES || level > MOST_LEVELS {
-        return Some("the form is too large to look through".to_owned());
-    }
-    let schema = schema.as_object()?;
-    let text = |key: &str| schema.get(key).and_then(Value::as_str);
-    if text("format").is_some_and(|format| folded(format).contains("password"))
-        || schema.get("writeOnly") == Some(&Value::Bool(true))
-    {
-        return Some(format!("`{}` is a field for a secret", shown(name, 60)));
-    }
-    let is_choice = text("type") == Some("boolean")
-        || ["enum", "const", "oneOf", "anyOf"]
-            .iter()
-            .any(|key| schema.contains_key(*key));
-    let is_number = matches!(text("type"), Some("integer" | "number"));
-    if !is_choice {
-        let said = [Some(name), text("title"), text("description")];
-        for said in said.into_iter().flatten() {
-            if let Some(word) = secret_word(said, is_number) {
-                return Some(format!(
-                    "`{}` looks like a field for a secret (`{word}`)",
-                    shown(name, 60)
-                ));
+/// What a field can be made of besides what is looked at. The protocol has none of it in forms, and
+/// anything could be asked in it.
+const UNHEARD_OF: &[&str] = &[
+    "$dynamicRef",
+    "$recursiveRef",
+    "contains",
+    "dependencies",
+    "dependentSchemas",
+    "else",
+    "if",
+    "not",
+    "patternProperties",
+    "prefixItems",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+
+/// A look through a form.
+struct Look<'f> {
+    form: &'f Value,
+    nodes: usize,
+}
+
+impl Look<'_> {
+    fn at(&mut self, schema: &Value, name: &str, level: usize) -> Option<String> {
+        self.nodes += 1;
+        if self.nodes > MOST_NODES || level > MOST_LEVELS {
+            return Some("the form is too large to look through".to_owned());
+        }
+        // What is no object says nothing, and takes anything under its name.
+        let nothing = Map::new();
+        let fields = schema.as_object().unwrap_or(&nothing);
+        let text = |key: &str| fields.get(key).and_then(Value::as_str);
+        if text("format").is_some_and(|format| folded(format).contains("password"))
+            || fields.get("writeOnly") == Some(&Value::Bool(true))
+        {
+            return Some(format!("`{}` is a field for a secret", shown(name, 60)));
+        }
+        if let Some(key) = UNHEARD_OF.iter().find(|key| fields.contains_key(**key)) {
+            let name = shown(name, 60);
+            return Some(format!("`{name}` cannot be looked through (`{key}`)"));
+        }
+        if !is_only(schema, &is_choice) {
+            let is_number = is_only(schema, &is_number);
+            let said = [Some(name), text("title"), text("description")];
+            for said in said.into_iter().flatten() {
+                if let Some(word) = secret_word(said, is_number) {
+                    return Some(format!(
+                        "`{}` looks like a field for a secret (`{word}`)",
+                        shown(name, 60)
+                    ));
+                }
             }
         }
+        self.within(fields, name, level + 1)
     }
-    let fields = schema.get("properties").and_then(Value::as_object);
-    for (name, field) in fields.into_iter().flatten() {
-        if let Some(why) = look(field, name, level + 1, nodes) {
-            return Some(why);
+
+    /// Looks at everything a field is made of.
+    fn within(&mut self, schema: &Map<String, Value>, name: &str, level: usize) -> Option<String> {
+        let fields = schema.get("properties").and_then(Value::as_object);
+        for (name, field) in fields.into_iter().flatten() {
+            if let Some(why) = self.at(field, name, level) {
+                return Some(why);
+            }
+        }
+        let branches = ["anyOf", "oneOf", "allOf"].into_iter();
+        let branches = branches.filter_map(|key| schema.get(key)?.as_array());
+        let single = ["items", "additionalProperties"].into_iter();
+        let parts = branches
+            .flatten()
+            .chain(single.filter_map(|key| schema.get(key)));
+        // Nothing can be filled in where there is to be nothing.
+        let holds_something = |part: &&Value| part.is_object() && types(part) != ["null"];
+        for part in parts.filter(holds_something) {
+            if let Some(why) = self.at(part, name, level) {
+                return Some(why);
+            }
+        }
+        let reference = schema.get("$ref")?;
+        let within = reference.as_str().and_then(|text| text.strip_prefix('#'));
+        match within.and_then(|pointer| self.form.pointer(pointer)) {
+            Some(target) => self.at(target, name, level),
+            None => Some(format!("`{}` refers to nothing here", shown(name, 60))),
         }
     }
-    match schema.get("items") {
-        Some(items) => look(items, name, level + 1, nodes),
-        None => None,
+}
+
+/// Whether a field is of a kind whichever of its branches is taken; that it may also be null changes
+/// nothing.
+fn is_only(schema: &Value, is_of_kind: &impl Fn(&Value) -> bool) -> bool {
+    if is_of_kind(schema) {
+        return true;
+    }
+    let branches = schema.get("oneOf").or_else(|| schema.get("anyOf"));
+    let Some(branches) = branches.and_then(Value::as_array) else {
+        return false;
+    };
+    let is_null = |branch: &Value| types(branch) == ["null"];
+    !branches.iter().all(is_null)
+        && branches
+            .iter()
+            .all(|branch| is_null(branch) || is_only(branch, is_of_kind))
+}
+
+/// Whether nothing can be filled in that the form does not say.
+fn is_choice(schema: &Value) -> bool {
+    let values = schema.get("enum").and_then(Value::as_array);
+    values.is_some_and(|values| !values.is_empty())
+        || schema.get("const").is_some()
+        || is_of(schema, &["boolean"])
+        || is_of(schema, &["array"])
+            && schema
+                .get("items")
+                .is_some_and(|items| is_only(items, &is_choice))
+}
+
+fn is_number(schema: &Value) -> bool {
+    is_of(schema, &["integer", "number"])
+}
+
+fn is_of(schema: &Value, kinds: &[&str]) -> bool {
+    let mut types = types(schema);
+    types.retain(|kind| *kind != "null");
+    !types.is_empty() && types.iter().all(|kind| kinds.contains(kind))
+}
+
+fn types(schema: &Value) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::Array(types)) => types.iter().filter_map(Value::as_str).collect(),
+        Some(Value::String(kind)) => vec![kind.as_str()],
+        _ => Vec::new(),
     }
 }
 
@@ -241,6 +340,10 @@ pub(super) fn read(params: &Value, limits: &Limits) -> Result<Elicitation, Strin
             if serde_json::to_vec(schema).map_or(usize::MAX, |json| json.len()) > MOST_BYTES {
                 return Err("the form is too large".to_owned());
             }
+            if let Some(name) = unreadable_name(schema) {
+                let name = name.escape_debug();
+                return Err(format!("nobody can read the name of the field `{name}`"));
+            }
             if let Some(why) = asks_for_secret(schema) {
                 return Err(why);
             }
@@ -255,6 +358,14 @@ pub(super) fn read(params: &Value, limits: &Limits) -> Result<Elicitation, Strin
         }
         Some(_) => Err("the question is of an unknown kind".to_owned()),
     }
+}
+
+/// The name of a field that no person could read as it is: with line breaks it passes for several, and
+/// with what cannot be seen for another. It cannot be shown otherwise, since it is answered by it.
+fn unreadable_name(schema: &Value) -> Option<&str> {
+    let fields = schema.get("properties")?.as_object()?;
+    let mut names = fields.keys().map(String::as_str);
+    names.find(|name| name.chars().any(|c| c.is_control() || is_invisible(c)))
 }
 
 /// The `ElicitResult`.

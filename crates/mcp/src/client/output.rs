@@ -33,6 +33,15 @@ impl Checks {
         read
     }
 
+    /// Reads a promise before the tool is called: what could not be used afterwards is not begun.
+    pub(crate) fn prepare(&self, tool: &str, promised: &Value) -> Result<(), CallError> {
+        let read = self.schema(tool, promised);
+        read.map(drop).map_err(|why| {
+            let message = format!("what the tool promises cannot be checked: {why}");
+            CallError::new(ErrorCategory::InvalidOutput, Effect::None, message)
+        })
+    }
+
     /// The answer in a complete `CallToolResult`.
     pub(crate) async fn answer(
         &self,
@@ -64,9 +73,14 @@ impl Checks {
             return Ok(Answered { is_error, value });
         }
         if bytes > most {
-            return Err(wrong(&format!(
+            let message = format!(
                 "the answer of the tool is too large: {bytes} bytes where {most} are allowed"
-            )));
+            );
+            return Err(CallError::own(
+                ErrorCategory::InvalidOutput,
+                Effect::Applied,
+                message,
+            ));
         }
         let Some(promised) = promised else {
             return Ok(Answered { is_error, value });

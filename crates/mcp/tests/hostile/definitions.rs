@@ -132,6 +132,7 @@ fn of_mode(options: &Options, version: u64) -> Vec<Value> {
         Mode::BadNames => bad_names(),
         Mode::ResultOrders | Mode::ResultHidden => vec![page("read_page"), delete_all()],
         Mode::ResultAnsi => vec![page("read_page"), page("fail_page"), page("break_page")],
+        Mode::ErrorOrders => ["refuse_page", "break_page", "die_page"].map(page).to_vec(),
         Mode::ResultLinks | Mode::ResultEnvelope | Mode::ResultHuge => vec![page("read_page")],
         Mode::ResultBreaksSchema | Mode::ResultNoStructure => vec![weather("read_weather")],
         Mode::ResultDeep => {
@@ -180,6 +181,8 @@ fn of_mode(options: &Options, version: u64) -> Vec<Value> {
         | Mode::AskTwice
         | Mode::AskSecret
         | Mode::AskSecretDisguised
+        | Mode::AskSecretChoice
+        | Mode::AskMany
         | Mode::AskHidden
         | Mode::AskUrl
         | Mode::AskUrlScript

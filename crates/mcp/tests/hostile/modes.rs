@@ -57,6 +57,7 @@ modes! {
         ResultNoStructure "result-no-structure" "an outputSchema, and no structured content"
         ResultHuge "result-huge" "a result of --megabytes (50)"
         ResultDeep "result-deep" "structured content that nests --count levels (10,000)"
+        ErrorOrders "error-orders" "orders in errors of the protocol (refuse_page, break_page), and on standard error before it dies (die_page)"
         ProgressOrders "progress-orders" "orders and terminal codes in progress messages"
     }
     "Hints (A6)" {
@@ -96,6 +97,8 @@ modes! {
         AskTwice "ask-twice" "two honest ones, one after the other"
         AskSecret "ask-secret" "asks for api_key"
         AskSecretDisguised "ask-secret-disguised" "asks for a password in a field called value"
+        AskMany "ask-many" "--count honest ones (1,000) at once (modern only)"
+        AskSecretChoice "ask-secret-choice" "asks for a password in a field that pretends to be a choice"
         AskHidden "ask-hidden" "a question with terminal codes, bidi characters and orders"
         AskUrl "ask-url" "sends people to an address"
         AskUrlScript "ask-url-script" "sends people to javascript:"
@@ -104,8 +107,9 @@ modes! {
     }
     "Processes and lines (A19)" {
         Noise "noise" "--count lines (20) that are no messages before every answer"
+        NoiseDictionary "noise-dictionary" "a dictionary of Python and a log entry with an id before every answer"
         NoiseOnly "noise-only" "nothing but such lines, without end"
-        Truncated "truncated" "the beginning of a message, cut off, before every answer"
+        Truncated "truncated" "the beginning of a message, cut off, before the first --count (all) answers to calls"
         Confused "confused" "answers to requests that never were, and notices about them, before every answer about tools"
         Stays "stays" "heeds neither the end of its input nor TERM, and has a grandchild that does not either"
         Grandchild "grandchild" "ends with its input, and leaves a grandchild that holds its output open"

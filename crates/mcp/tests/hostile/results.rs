@@ -1,5 +1,7 @@
 //! Results that want something of whoever reads them.
 
+use std::io::Write as _;
+
 use serde_json::{Value, json};
 
 use crate::calls::{said, structured, unknown};
@@ -32,6 +34,14 @@ pub(crate) fn result(session: &Session, name: &str, params: &Value) -> Answer {
             format!("It broke. {CODES}"),
             json!({ "more": CODES }),
         ),
+        (Mode::ErrorOrders, "refuse_page") => Answer::Error(-32602, ORDERS.to_owned(), Value::Null),
+        (Mode::ErrorOrders, "break_page") => {
+            Answer::Error(-32603, ORDERS.to_owned(), json!({ "more": ORDERS }))
+        }
+        (Mode::ErrorOrders, "die_page") => {
+            let _ = writeln!(std::io::stderr(), "{ORDERS}");
+            std::process::exit(1)
+        }
         (Mode::ResultLinks, "read_page") => links(session),
         (Mode::ResultEnvelope, "read_page") => said(envelope().to_string()),
         (Mode::ResultBreaksSchema, "read_weather") => {

@@ -32,6 +32,9 @@ struct State {
     is_modern: bool,
     calls: u64,
     asked: u64,
+    /// Whether any tool was called yet, and how many answers came after a message that was cut off.
+    called: bool,
+    cut_off: u64,
     /// What the client said it can do.
     capabilities: Value,
     notes: BTreeMap<String, String>,
@@ -61,6 +64,8 @@ impl Session {
                 is_modern: options.era == Speaks::Modern,
                 calls: 0,
                 asked: 0,
+                called: false,
+                cut_off: 0,
                 capabilities: Value::Null,
                 notes: BTreeMap::from([welcome]),
                 cancelled: HashSet::new(),
@@ -132,6 +137,7 @@ impl Session {
             "tools/call" => {
                 let name = params["name"].as_str().unwrap_or_default();
                 self.seen("called", json!({ "tool": name, "id": id }));
+                self.state().called = true;
                 let capabilities = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
                 if capabilities.is_object() {
                     self.state().capabilities = capabilities.clone();
@@ -161,7 +167,13 @@ impl Session {
     fn reply(&self, id: &Value, answer: Answer) {
         match self.options.mode {
             Mode::Noise => self.make_noise(self.options.count_or(20)),
-            Mode::Truncated => self.send("{\"jsonrpc\": \"2.0\", \"id\": "),
+            Mode::NoiseDictionary => {
+                self.send("{'jsonrpc': '2.0', 'id': 1, 'result': None}");
+                self.send("{\"id\": 1, \"level\": \"info\", \"message\": \"working\"}");
+            }
+            Mode::Truncated if self.is_cut_off() => {
+                self.send("{\"jsonrpc\": \"2.0\", \"id\": ");
+            }
             _ => {}
         }
         let line = match answer {
@@ -187,6 +199,14 @@ impl Session {
             }
         };
         self.send(&line);
+    }
+
+    /// Whether the next answer to a call is one that a message that is cut off comes before.
+    fn is_cut_off(&self) -> bool {
+        let mut state = self.state();
+        let is_one = state.called && state.cut_off < self.options.count_or(u64::MAX);
+        state.cut_off += u64::from(is_one);
+        is_one
     }
 
     fn initialize(&self, params: &Value) -> Answer {

@@ -1,14 +1,22 @@
 //! One test an attack: a server that does wrong, behind pins and the gate. What really happened is what
 //! the server wrote down, not what anybody says.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::slice::from_ref;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
 use serde_json::{Value, json};
 use windlass_core::approval::{PersonDecision, canonical};
 use windlass_core::run::RunEnd;
-use windlass_mcp::{PinState, diff, look_alikes, mentions};
-use windlass_spec::server::Transport;
-use windlass_spec::{Effect, ErrorCategory, RiskLevel};
+use windlass_mcp::{PinState, ServerOptions, diff, introduce, look_alikes, mentions, visible};
+use windlass_runtime::Progress;
+use windlass_spec::server::{Given, ServerSettings, Transport};
+use windlass_spec::{Effect, ErrorCategory, Failure, RiskLevel};
 
-use super::house::{House, call, outcomes, state};
+use super::house::{House, call, new_task, outcomes, state};
+use super::start::{eventually, listener};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hidden_text_anywhere_in_a_definition_quarantines_the_tool() {
@@ -78,6 +86,132 @@ async fn a_changed_definition_suspends_the_tool_until_a_person_accepts_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_comes_goes_or_begins_to_hide_something_is_not_called() {
+    for (mode, tool, expected) in [
+        ("pull-new", "send_email", PinState::New),
+        ("pull-gone", "count_notes", PinState::Gone),
+        ("pull-hidden", "look_up", PinState::Quarantined),
+    ] {
+        let house = House::new();
+        house.meet(&house.server("notes", &[mode])).await;
+        let server = house.server("notes", &[mode, "--version", "2"]);
+        let pins = house.meet(&server).await;
+        assert_eq!(state(&pins, tool), expected, "{mode}");
+        let offered = house.servers(&[server]).offered().unwrap();
+        let name = format!("notes__{tool}");
+        assert!(offered.library.lookup(&name).is_none(), "{mode}");
+        assert_eq!(offered.library.len(), pins.len() - 1, "{mode}");
+        // Nobody has to look at what is only gone.
+        let is_told = usize::from(expected != PinState::Gone);
+        assert_eq!(offered.notices.len(), is_told, "{mode}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_says_of_itself_reaches_no_model() {
+    for mode in ["hidden-instructions", "plain-orders"] {
+        let house = House::new();
+        let server = house.server("notes", &[mode]);
+        let met = introduce(server.clone(), house.ledger(), ServerOptions::default()).await;
+        let (greeting, pins) = met.unwrap();
+        let said = greeting.instructions.unwrap();
+        let shown = visible(&said);
+        assert!(!shown.contains(windlass_spec::is_invisible), "{shown:?}");
+        assert!(pins.iter().all(|pin| pin.state() == PinState::Pinned));
+        let library = house.servers(&[server]).offered().unwrap().library;
+        assert!(
+            library
+                .iter()
+                .all(|tool| !tool.description().contains(&said)),
+            "{mode}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn orders_that_everybody_can_read_give_leave_for_nothing() {
+    let house = House::new();
+    let server = house.server("notes", &["plain-orders"]);
+    let pins = house.meet(&server).await;
+    // Nothing hides in them, so a person has to read them.
+    assert_eq!(state(&pins, "search_notes"), PinState::Pinned);
+    let query = json!({"query": "-----BEGIN KEY-----", "order": "newest", "within": {}});
+    let run = house
+        .run(&[server], vec![call("notes__search_notes", query)])
+        .await;
+    assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
+    assert_eq!(house.effects(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_with_names_that_cannot_be_used_are_set_aside_and_told() {
+    let house = House::new();
+    let server = house.server("rates", &["bad-names"]);
+    let pins = house.meet(&server).await;
+    let offered = house.servers(&[server]).offered().unwrap();
+    let honest = ["read_note", "add_note", "delete_note", "count_notes"];
+    for name in honest {
+        let name = format!("rates__{name}");
+        assert!(offered.library.lookup(&name).is_some(), "{name}");
+    }
+    // A name stands for one tool, and every tool that is left out is told.
+    let names: BTreeSet<String> = offered
+        .library
+        .iter()
+        .map(|tool| tool.name().to_string())
+        .collect();
+    assert_eq!(names.len(), offered.library.len());
+    assert_eq!(offered.notices.len(), pins.len() - names.len());
+    assert!(!offered.notices.is_empty());
+    for notice in &offered.notices {
+        assert!(!notice.what.contains('\n'), "{notice:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_in_results_are_not_followed() {
+    let house = House::new();
+    let (address, visits) = listener();
+    let mut server = house.server("web", &["result-links", "--url", &address]);
+    server.is_trusted = true;
+    house.meet(&server).await;
+    let does = vec![call("web__read_page", json!({}))];
+    let run = house.run(&[server], does).await;
+    let told = outcomes(&run)[0].clone().unwrap().to_string();
+    assert!(told.contains(&address), "{told}");
+    assert_eq!(visits.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_hides_in_what_a_server_tells_of_its_progress() {
+    let house = House::new();
+    let mut server = house.server("web", &["progress-orders"]);
+    server.is_trusted = true;
+    house.meet(&server).await;
+    let servers = house.servers(&[server]);
+    let library = servers.offered().unwrap().library;
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let into = Arc::clone(&heard);
+    let driver = house
+        .driver(&library, vec![call("web__read_page", json!({}))])
+        .watched_by(Arc::new(move |_, progress| {
+            if let Progress::Tool(_, told) = progress {
+                into.lock().unwrap().extend(told.message.clone());
+            }
+        }));
+    let run = driver.start(new_task()).await.unwrap();
+    assert_eq!(outcomes(&run), [Ok(json!("The page is empty."))]);
+    servers.close().await;
+    let heard = heard.lock().unwrap();
+    assert!(!heard.is_empty());
+    for told in &*heard {
+        assert!(!told.contains(windlass_spec::is_invisible), "{told:?}");
+        let is_tag = |c: char| ('\u{E0000}'..='\u{E0FFF}').contains(&c);
+        assert!(!told.contains(is_tag), "{told:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_renamed_tool_is_gone_and_new() {
     let house = House::new();
     house.meet(&house.server("notes", &["pull-rename"])).await;
@@ -108,7 +242,7 @@ async fn a_definition_that_changes_while_the_server_runs_stops_the_next_call() {
         let look = |word: &str| call("notes__look_up", json!({ "word": word }));
         let go = async |word: &str| {
             let driver = house.driver(&library, vec![look(word)]);
-            let run = driver.start(super::house::new_task()).await.unwrap();
+            let run = driver.start(new_task()).await.unwrap();
             outcomes(&run).remove(0)
         };
         let first = go("tea").await;
@@ -126,32 +260,40 @@ async fn a_definition_that_changes_while_the_server_runs_stops_the_next_call() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_is_not_the_one_that_was_accepted_is_not_started() {
-    let house = House::new();
+/// A server that is a copy of its own, which a test can replace.
+fn copied(house: &House, words: &[&str]) -> (ServerSettings, PathBuf) {
     let program = house.path("server");
     std::fs::copy(env!("CARGO_BIN_EXE_windlass-mcp-hostile"), &program).unwrap();
-    let mut server = house.server("notes", &["swap"]);
+    let mut server = house.server("notes", words);
     if let Transport::Command(command) = &mut server.transport {
         command.program = program.display().to_string();
     }
     server.is_trusted = true;
+    (server, program)
+}
+
+/// Puts something else in the place of a program: the same in front, something more behind it.
+fn replace(program: &Path) {
+    let mut changed = std::fs::read(program).unwrap();
+    changed.extend(b"more");
+    // It may be running, and what runs cannot be written to.
+    std::fs::remove_file(program).unwrap();
+    std::fs::write(program, changed).unwrap();
+    let can_run = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(program, can_run).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_not_the_one_that_was_accepted_is_not_started() {
+    let house = House::new();
+    let (server, program) = copied(&house, &["swap"]);
     house.meet(&server).await;
     let read = || vec![call("notes__read_note", json!({"name": "welcome"}))];
-    let run = house.run(&[server.clone()], read()).await;
+    let run = house.run(from_ref(&server), read()).await;
     assert_eq!(outcomes(&run), [Ok(json!("Hello."))]);
     let started = house.calls();
-    // The same in front, something else behind it.
-    let mut changed = std::fs::read(&program).unwrap();
-    changed.extend(b"more");
-    std::fs::remove_file(&program).unwrap();
-    std::fs::write(&program, changed).unwrap();
-    std::fs::set_permissions(
-        &program,
-        std::os::unix::fs::PermissionsExt::from_mode(0o755),
-    )
-    .unwrap();
-    let run = house.run(&[server.clone()], read()).await;
+    replace(&program);
+    let run = house.run(from_ref(&server), read()).await;
     let failure = outcomes(&run)[0].clone().unwrap_err();
     assert_eq!(failure.category, ErrorCategory::PermissionDenied);
     assert!(
@@ -160,10 +302,94 @@ async fn a_program_that_is_not_the_one_that_was_accepted_is_not_started() {
     );
     assert_eq!(house.calls(), started);
     // A person accepts it.
-    let now = windlass_mcp::program_of(&server).unwrap().unwrap();
+    let now = house.program_of(&server).unwrap();
     house.ledger().accept_program(&server, Some(&now)).unwrap();
     let run = house.run(&[server], read()).await;
     assert_eq!(outcomes(&run), [Ok(json!("Hello."))]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_replaces_its_own_program_while_it_runs_is_not_started_again() {
+    let house = House::new();
+    let (server, program) = copied(&house, &["swap", "--turn", "1"]);
+    house.meet(&server).await;
+    let servers = house.servers(from_ref(&server));
+    let library = servers.offered().unwrap().library;
+    let read = || vec![call("notes__read_note", json!({"name": "welcome"}))];
+    let bare = servers.get(&server.name).unwrap().server();
+    let run = house.driver(&library, read()).start(new_task()).await;
+    assert_eq!(outcomes(&run.unwrap()), [Ok(json!("Hello."))]);
+    replace(&program);
+    // It says that its tools changed, so it is looked at again, while it runs.
+    let met = house.seen("listed").len();
+    eventually("another generation", || bare.generation() > 1).await;
+    let run = house.driver(&library, read()).start(new_task()).await;
+    assert_eq!(outcomes(&run.unwrap()), [Ok(json!("Hello."))]);
+    assert!(house.seen("listed").len() > met);
+    servers.close().await;
+    let run = house.run(&[server], read()).await;
+    let failure = outcomes(&run)[0].clone().unwrap_err();
+    assert_eq!(failure.category, ErrorCategory::PermissionDenied);
+    assert!(
+        failure.operator_message.contains("has another content"),
+        "{failure:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_cannot_be_told_is_not_met() {
+    let house = House::new();
+    let mut server = house.server("notes", &["honest"]);
+    if let Transport::Command(command) = &mut server.transport {
+        command.parts = vec![house.path("nothing-is-here")];
+    }
+    let met = introduce(server.clone(), house.ledger(), ServerOptions::default()).await;
+    let error = met.unwrap_err().to_string();
+    assert!(error.contains("nothing-is-here"), "{error}");
+    assert_eq!(house.ledger().server(&server.name).unwrap(), None);
+    assert_eq!(house.seen("started").len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_of_which_nothing_was_written_down_is_not_started() {
+    let house = House::new();
+    let mut server = house.server("notes", &["honest"]);
+    server.is_trusted = true;
+    house.meet(&server).await;
+    house.ledger().accept_program(&server, None).unwrap();
+    let started = house.seen("started").len();
+    let read = vec![call("notes__read_note", json!({"name": "welcome"}))];
+    let run = house.run(&[server], read).await;
+    let failure = outcomes(&run)[0].clone().unwrap_err();
+    assert_eq!(failure.category, ErrorCategory::PermissionDenied);
+    assert_eq!(house.seen("started").len(), started);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_program_that_is_looked_at_is_the_one_that_is_started() {
+    let house = House::new();
+    // There is another `ls` where this process would look.
+    let directory = house.path("programs");
+    std::fs::create_dir(&directory).unwrap();
+    let program = directory.join("ls");
+    std::fs::copy(env!("CARGO_BIN_EXE_windlass-mcp-hostile"), &program).unwrap();
+    let mut server = house.server("notes", &["honest"]);
+    if let Transport::Command(command) = &mut server.transport {
+        command.program = "ls".to_owned();
+        let path = Given::new(&directory.display().to_string()).unwrap();
+        command.environment.insert("PATH".to_owned(), path);
+    }
+    server.is_trusted = true;
+    let found = house.program_of(&server).unwrap();
+    assert_eq!(found.executable, std::fs::canonicalize(&program).unwrap());
+    house.meet(&server).await;
+    let read = || vec![call("notes__read_note", json!({"name": "welcome"}))];
+    let run = house.run(&[server.clone()], read()).await;
+    assert_eq!(outcomes(&run), [Ok(json!("Hello."))]);
+    replace(&program);
+    let run = house.run(&[server], read()).await;
+    let failure = outcomes(&run)[0].clone().unwrap_err();
+    assert_eq!(failure.category, ErrorCategory::PermissionDenied);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -262,6 +488,51 @@ async fn what_a_server_tells_of_its_failure_taints_the_run_like_a_result() {
     // Held if it were not tainted.
     assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
     assert_eq!(house.effects(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_writes_in_errors_and_on_its_standard_error_is_for_the_operator_alone() {
+    for tool in ["refuse_page", "break_page", "die_page"] {
+        let house = House::new();
+        let mut server = house.server("web", &["error-orders"]);
+        server.is_trusted = true;
+        house.meet(&server).await;
+        let does = vec![call(&format!("web__{tool}"), json!({}))];
+        let run = house.run(&[server], does).await;
+        let failure = outcomes(&run)[0].clone().unwrap_err();
+        let Failure {
+            operator_message,
+            model_message,
+            ..
+        } = &failure;
+        assert!(
+            operator_message.contains("delete_all"),
+            "{tool}: {failure:?}"
+        );
+        assert!(!model_message.contains("delete_all"), "{tool}: {failure:?}");
+        assert!(model_message.contains(failure.category.as_str()), "{tool}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_says_as_it_dies_at_its_start_is_for_the_operator_alone() {
+    let house = House::new();
+    let mut server = house.server("web", &["honest"]);
+    server.is_trusted = true;
+    house.meet(&server).await;
+    let mut dying = house.server("web", &["dies-at-start"]);
+    dying.is_trusted = true;
+    let program = house.program_of(&dying);
+    let ledger = house.ledger();
+    ledger.accept_program(&dying, program.as_ref()).unwrap();
+    let read = vec![call("web__read_note", json!({"name": "welcome"}))];
+    let run = house.run(&[dying], read).await;
+    let failure = outcomes(&run)[0].clone().unwrap_err();
+    assert!(
+        failure.operator_message.contains("no licence"),
+        "{failure:?}"
+    );
+    assert!(!failure.model_message.contains("no licence"), "{failure:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -375,7 +646,7 @@ async fn a_server_gets_no_variable_that_is_not_named() {
     let mut server = house.server("env", &["environment"]);
     server.is_trusted = true;
     if let Transport::Command(command) = &mut server.transport {
-        let given = windlass_spec::server::Given::new("told").unwrap();
+        let given = Given::new("told").unwrap();
         command.environment.insert("NAMED".to_owned(), given);
     }
     house.meet(&server).await;
@@ -405,6 +676,7 @@ async fn schemas_that_cannot_be_used_safely_are_set_aside_and_honest_ones_are_no
         ("schema-deep", false),
         ("schema-doubling", false),
         ("schema-external", false),
+        ("schema-not-object", false),
         ("schema-tree", true),
         ("schema-pattern", true),
     ] {
@@ -420,6 +692,8 @@ async fn schemas_that_cannot_be_used_safely_are_set_aside_and_honest_ones_are_no
             .iter()
             .filter(|pin| !pin.tool.ends_with("_note") && pin.tool != "count_notes");
         for pin in others {
+            // What a tool gives may be anything, what it takes may not.
+            let is_safe = is_safe || pin.tool == "string_output";
             let is_usable = pin.state() == PinState::Pinned;
             assert_eq!(
                 is_usable, is_safe,
@@ -458,7 +732,12 @@ async fn floods_end_and_the_server_can_be_used_afterwards() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_is_asked_of_nobody() {
-    for mode in ["ask-secret", "ask-secret-disguised", "ask-url-script"] {
+    for mode in [
+        "ask-secret",
+        "ask-secret-disguised",
+        "ask-secret-choice",
+        "ask-url-script",
+    ] {
         let mut house = House::new();
         let mut server = house.server("desk", &[mode]);
         server.is_trusted = true;
@@ -497,7 +776,7 @@ async fn a_servers_question_reaches_a_person_with_its_name_and_the_call_goes_on(
         let servers = house.servers(&[server]);
         let library = servers.offered().unwrap().library;
         let driver = house.driver(&library, vec![call("desk__register", json!({}))]);
-        let going = tokio::spawn(async move { driver.start(super::house::new_task()).await });
+        let going = tokio::spawn(async move { driver.start(new_task()).await });
         let answers = match flags[0] {
             "ask-twice" => vec![
                 json!({"name": "Ada", "colour": "blue"}),
@@ -569,7 +848,7 @@ async fn a_server_that_dies_in_a_call_leaves_an_effect_nobody_knows() {
     let library = servers.offered().unwrap().library;
     let crash = || call("notes__crash", json!({}));
     let driver = house.driver(&library, vec![crash()]);
-    let run = driver.start(super::house::new_task()).await.unwrap();
+    let run = driver.start(new_task()).await.unwrap();
     house.decide(PersonDecision::Approve);
     let run = driver.resume(run.id()).await.unwrap();
     let record = run.calls().next().unwrap();

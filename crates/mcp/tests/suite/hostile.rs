@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -13,7 +14,9 @@ use windlass_mcp::{
 use windlass_spec::server::Transport;
 use windlass_spec::{Effect, ErrorCategory};
 
-use super::start::{answered, eventually, is_running, keeping, options, request, settings};
+use super::start::{
+    answered, eventually, is_running, keeping, listener, options, request, settings,
+};
 
 /// The flags for either era.
 const ERAS: [&[&str]; 2] = [&[], &["--modern"]];
@@ -201,12 +204,11 @@ async fn a_line_that_never_ends_ends_with_its_call() {
 #[tokio::test]
 async fn a_message_that_is_cut_off_costs_one_call_at_most() {
     for flags in ERAS {
-        let hostile = Hostile::new("truncated", flags);
-        let came = hostile.call("count_notes").await;
-        if let Err(error) = came {
-            assert_eq!(error.category, ErrorCategory::InvalidOutput);
-            assert_eq!(error.effect, Effect::Unknown);
-        }
+        let hostile = Hostile::new("truncated", &[flags, &["--count", "1"]].concat());
+        let error = hostile.call("count_notes").await.unwrap_err();
+        assert_eq!(error.category, ErrorCategory::InvalidOutput);
+        assert_eq!(error.effect, Effect::Unknown);
+        hostile.still_works().await;
         hostile.server.close().await;
     }
 }
@@ -229,6 +231,8 @@ async fn results_that_break_their_schema_are_refused() {
 
 #[tokio::test]
 async fn output_schemas_that_are_bombs_neither_hang_nor_reach_out() {
+    let (address, visits) = listener();
+    let mut refused = Vec::new();
     for (mode, tools) in [
         ("schema-recursive", &["loops_output", "rings_output"][..]),
         ("schema-any-of", &["any_of_output"]),
@@ -236,18 +240,40 @@ async fn output_schemas_that_are_bombs_neither_hang_nor_reach_out() {
         ("schema-external", &["address_output", "file_output"]),
         ("schema-pattern", &["pattern_output"]),
     ] {
-        let hostile = Hostile::new(mode, &[]);
+        let hostile = Hostile::new(mode, &["--url", &address]);
         let definitions = hostile.server.definitions().await.unwrap();
         for tool in tools {
             let mut call = request(tool, json!({}));
             call.output_schema = schema_of(&definitions, tool);
             assert!(call.output_schema.is_some());
+            let called = hostile.seen("called").len();
             // Whether it is refused or passes is not the point: it ends, and soon.
-            let _ = hostile.go(call).await;
+            if let Err(error) = hostile.go(call).await
+                && error.effect == Effect::None
+            {
+                // What could not be used afterwards was not begun.
+                assert_eq!(hostile.seen("called").len(), called, "{tool}: {error}");
+                refused.push(*tool);
+            }
         }
         hostile.still_works().await;
         hostile.server.close().await;
     }
+    assert_eq!(visits.load(Ordering::SeqCst), 0);
+    assert!(refused.contains(&"address_output"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_starts_slowly_is_waited_for_as_long_as_it_may_take() {
+    let slow = Hostile::new("slow-start", &["--delay", "700"]);
+    slow.still_works().await;
+    slow.server.close().await;
+    let mut settings = slow.server.settings().clone();
+    settings.start_timeout = Duration::from_millis(100);
+    let hasty = Server::new(settings, options());
+    let error = hasty.connect().await.unwrap_err();
+    assert_eq!(error.category, ErrorCategory::Timeout, "{error}");
+    hasty.close().await;
 }
 
 #[tokio::test]
@@ -344,6 +370,7 @@ async fn questions_for_secrets_scripts_and_models_reach_nobody() {
     for mode in [
         "ask-secret",
         "ask-secret-disguised",
+        "ask-secret-choice",
         "ask-url-script",
         "ask-model",
     ] {
@@ -356,6 +383,36 @@ async fn questions_for_secrets_scripts_and_models_reach_nobody() {
             hostile.server.close().await;
         }
     }
+}
+
+#[tokio::test]
+async fn an_address_to_visit_is_passed_on_whole_and_not_visited() {
+    let (address, visits) = listener();
+    for flags in ERAS {
+        let hostile = Hostile::new("ask-url", &[flags, &["--url", &address]].concat());
+        let asking = request("register", json!({}));
+        let came = hostile.go(asking.clone()).await.unwrap();
+        let Came::Asks(Elicitation::Url { url, .. }) = came else {
+            panic!("{came:?}");
+        };
+        assert_eq!(url, address);
+        let declined = hostile.server.reply(asking, Reply::Decline).await.unwrap();
+        assert!(answered(declined).is_error);
+        hostile.did_nothing();
+        hostile.server.close().await;
+    }
+    assert_eq!(visits.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_question_that_belongs_to_no_call_reaches_nobody() {
+    let hostile = Hostile::new("ask-unasked", &[]);
+    hostile.server.connect().await.unwrap();
+    eventually("a reply", || !hostile.seen("replied").is_empty()).await;
+    let reply = &hostile.seen("replied")[0]["reply"];
+    assert!(reply.get("error").is_some(), "{reply}");
+    hostile.still_works().await;
+    hostile.server.close().await;
 }
 
 #[tokio::test]
@@ -384,11 +441,35 @@ async fn questions_without_end_are_ended() {
 }
 
 #[tokio::test]
+async fn many_questions_at_once_count_one_by_one() {
+    let hostile = Hostile::new("ask-many", &["--modern"]);
+    let error = hostile.call("register").await.unwrap_err();
+    assert_eq!(error.effect, Effect::Unknown);
+    assert!(error.message.contains("asks on and on"), "{error}");
+    hostile.did_nothing();
+    hostile.still_works().await;
+    hostile.server.close().await;
+    // As many as may be asked in a call are asked.
+    let hostile = Hostile::new("ask-many", &["--modern", "--count", "3"]);
+    let asking = request("register", json!({}));
+    let mut came = hostile.go(asking.clone()).await.unwrap();
+    for _ in 0..3 {
+        assert!(matches!(came, Came::Asks(_)), "{came:?}");
+        let reply = Reply::Accept(serde_json::Map::new());
+        came = hostile.server.reply(asking.clone(), reply).await.unwrap();
+    }
+    assert!(!answered(came).is_error);
+    hostile.server.close().await;
+}
+
+#[tokio::test]
 async fn noise_is_passed_over_up_to_a_limit() {
-    for flags in ERAS {
-        let hostile = Hostile::new("noise", flags);
-        hostile.still_works().await;
-        hostile.server.close().await;
+    for mode in ["noise", "noise-dictionary"] {
+        for flags in ERAS {
+            let hostile = Hostile::new(mode, flags);
+            hostile.still_works().await;
+            hostile.server.close().await;
+        }
     }
     let hostile = Hostile::new("noise-only", &[]);
     let connected = tokio::time::timeout(WITHIN, hostile.server.connect()).await;
@@ -427,6 +508,26 @@ async fn no_process_is_left_of_a_server_that_will_not_go() {
         for process in processes {
             eventually("the end of a process", || !is_running(process)).await;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_grandchild_that_escapes_does_not_hold_up_the_end() {
+    let hostile = Hostile::new("grandchild-escapes", &[]);
+    hostile.still_works().await;
+    let process = |line: &Value| u32::try_from(line["pid"].as_u64().unwrap()).unwrap();
+    let (started, escaped) = (hostile.seen("started"), hostile.seen("grandchild"));
+    let closed = tokio::time::timeout(WITHIN, hostile.server.close()).await;
+    closed.expect("the end ends");
+    for server in started.iter().map(process) {
+        eventually("the end of a process", || !is_running(server)).await;
+    }
+    // In a group of its own nobody finds it, as the guide says.
+    for grandchild in escaped.iter().map(process) {
+        let killed = std::process::Command::new("kill")
+            .arg(grandchild.to_string())
+            .status();
+        assert!(killed.unwrap().success());
     }
 }
 

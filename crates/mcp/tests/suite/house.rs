@@ -12,7 +12,7 @@ use windlass_core::gate::Governance;
 use windlass_core::model::{ModelAnswer, RequestedArguments, RequestedCall};
 use windlass_core::run::{Run, Task};
 use windlass_mcp::{
-    Ledger, MeetError, Pin, PinState, ServerOptions, Servers, introduce, program_of,
+    Ledger, MeetError, Pin, PinState, Program, ServerOptions, Servers, introduce, program_of,
 };
 use windlass_model::ScriptedModel;
 use windlass_runtime::{Clock, Crew, Driver, NewTask, Stored, now};
@@ -80,8 +80,13 @@ impl House {
         self.try_meet(settings).await.unwrap()
     }
 
+    /// What a server would run now.
+    pub(crate) fn program_of(&self, settings: &ServerSettings) -> Option<Program> {
+        program_of(settings, &self.options().lookup).unwrap()
+    }
+
     pub(crate) async fn try_meet(&self, settings: &ServerSettings) -> Result<Vec<Pin>, MeetError> {
-        let program = program_of(settings).unwrap();
+        let program = self.program_of(settings);
         let accepted = self.ledger().accept_program(settings, program.as_ref());
         accepted.unwrap();
         let met = introduce(settings.clone(), self.ledger(), self.options()).await;
@@ -166,10 +171,16 @@ impl House {
         self.store().approvals(&filter, now()).unwrap()
     }
 
+    /// What the servers noticed under a word.
+    pub(crate) fn seen(&self, word: &str) -> Vec<Value> {
+        let mut lines = self.lines("seen");
+        lines.retain(|line| line["seen"] == word);
+        lines
+    }
+
     /// How often the servers were called.
     pub(crate) fn calls(&self) -> usize {
-        let lines = self.lines("seen");
-        lines.iter().filter(|line| line["seen"] == "called").count()
+        self.seen("called").len()
     }
 }
 

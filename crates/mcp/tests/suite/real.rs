@@ -11,10 +11,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, MutexGuard};
 use windlass_mcp::{
-    Answered, CallError, Came, Elicitation, Era, Health, Progress, Reply, Server, ServerOptions,
+    Answered, CallError, Came, Elicitation, Era, Health, Ledger, PinState, Progress, Reply, Server,
+    ServerOptions, Servers, tool_name,
 };
 use windlass_spec::server::{CommandTransport, Given, ServerName, ServerSettings, Transport};
 use windlass_spec::{Effect, ErrorCategory};
+use windlass_store::Store;
 
 use super::start::{answered, eventually, keeping, request};
 
@@ -23,6 +25,17 @@ const MARK: &str = "WINDLASS_TEST_MARK";
 
 /// Interpreters start slowly, and several at once on few cores slower still: one test at a time.
 static TURN: Mutex<()> = Mutex::const_new(());
+
+/// The servers that are fetched for these tests.
+const SEVEN: [&str; 7] = [
+    "everything",
+    "filesystem",
+    "memory",
+    "time",
+    "git",
+    "sqlite",
+    "excel",
+];
 
 /// A place for servers to work in, and the right to start some.
 struct Place {
@@ -461,16 +474,7 @@ async fn a_server_killed_in_mid_call_leaves_its_effect_unknown_and_is_started_ag
 #[tokio::test]
 async fn seven_servers_at_once_leave_no_process_behind() {
     let place = Place::new().await;
-    let names = [
-        "everything",
-        "filesystem",
-        "memory",
-        "time",
-        "git",
-        "sqlite",
-        "excel",
-    ];
-    let servers = names.map(|name| place.server(name));
+    let servers = SEVEN.map(|name| place.server(name));
     assert!(
         place.processes().is_empty(),
         "nothing is started before it is used"
@@ -486,5 +490,43 @@ async fn seven_servers_at_once_leave_no_process_behind() {
         closing.spawn(async move { server.close().await });
     }
     closing.join_all().await;
+    place.is_left();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_tools_of_seven_servers_are_pinned_and_can_be_given_to_agents() {
+    let place = Place::new().await;
+    let store = Arc::new(Store::open(place.path("windlass.db")).unwrap());
+    let ledger = Ledger::new(store, "local");
+    let settings = SEVEN.map(|name| place.server(name).settings().clone());
+    let options = |_: &ServerSettings| ServerOptions::default();
+    let servers = Servers::new(settings.clone(), &ledger, options).unwrap();
+    assert_eq!(servers.strangers().unwrap().len(), SEVEN.len());
+    let mut names = BTreeSet::new();
+    for server in servers.iter() {
+        let name = &server.settings().name;
+        let (_, pins) = server.meet().await.unwrap();
+        server.close().await;
+        for pin in pins {
+            assert_eq!(pin.state(), PinState::Pinned, "{name}: {pin:?}");
+            names.insert(tool_name(name, &pin.tool).unwrap().to_string());
+        }
+    }
+    assert_eq!(names.len(), 15 + 14 + 9 + 2 + 12 + 6 + 46);
+    let offered = servers.offered().unwrap();
+    assert_eq!(offered.notices, []);
+    let library: BTreeSet<String> = offered
+        .library
+        .iter()
+        .map(|tool| tool.name().to_string())
+        .collect();
+    assert_eq!(library, names);
+    // Met again, they are what they were.
+    assert!(servers.strangers().unwrap().is_empty());
+    let again = Servers::new(settings, &ledger, options).unwrap();
+    let time = ServerName::new("time").unwrap();
+    let (_, pins) = again.get(&time).unwrap().meet().await.unwrap();
+    assert!(pins.iter().all(|pin| pin.state() == PinState::Pinned));
+    again.close().await;
     place.is_left();
 }

@@ -1,7 +1,9 @@
 //! The scripted server, set up for a test.
 
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -159,4 +161,18 @@ pub(super) fn keeping<T: Send + 'static>() -> (Heard<T>, Arc<dyn Fn(T) + Send + 
         kept,
         Arc::new(move |heard| into.lock().unwrap().push(heard)),
     )
+}
+
+/// An address on this machine, and how often somebody came to it.
+pub(super) fn listener() -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/hostile", listener.local_addr().unwrap());
+    let visits = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&visits);
+    std::thread::spawn(move || {
+        while listener.accept().is_ok() {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    (address, visits)
 }

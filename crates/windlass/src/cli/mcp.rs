@@ -14,7 +14,7 @@ use super::arguments::{
     Mcp, McpCall, McpCommand, McpList, McpLogin, McpRemove, OneTool, ToolsCall,
 };
 use super::report::Reporter;
-use super::run::block_on;
+use super::run::block_on_until_interrupted;
 use super::settings::configured;
 use super::table::{one_line, say_table};
 use super::terminal::{complain, put, say};
@@ -144,12 +144,12 @@ fn log_in(command: &McpLogin) -> anyhow::Result<Outcome> {
     let configuration = &configured()?.configuration;
     let settings = servers::find(configuration, &command.name)?;
     let directory = servers::tokens_directory(command.data.as_deref())?;
-    let lookup: windlass_mcp::Lookup = std::sync::Arc::new(|name: &str| std::env::var(name).ok());
     let present = |url: &str| {
         let _ = complain("open this page in a browser on this machine, and say yes there:");
         let _ = say(url);
     };
-    let login = block_on(login(settings, &directory, &lookup, &present))??;
+    let login =
+        block_on_until_interrupted(login(settings, &directory, &servers::lookup(), &present))??;
     let scopes = match login.scopes.is_empty() {
         true => String::new(),
         false => format!(" for {}", login.scopes.join(", ")),

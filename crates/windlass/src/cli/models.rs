@@ -5,7 +5,7 @@ use windlass_model::{Place, ReflexModel, places};
 
 use super::Outcome;
 use super::arguments::Models;
-use super::run::block_on;
+use super::run::block_on_until_interrupted;
 use super::terminal::{put, say};
 
 pub(super) fn run(command: &Models) -> anyhow::Result<Outcome> {
@@ -15,7 +15,7 @@ pub(super) fn run(command: &Models) -> anyhow::Result<Outcome> {
         why: "embedded; needs no key".to_owned(),
         models: vec![ReflexModel::NAME.to_owned()],
     }];
-    all.extend(block_on(places())?);
+    all.extend(block_on_until_interrupted(places())?);
     for place in &all {
         let can = what_it_can(place);
         if command.json {

@@ -79,6 +79,11 @@ pub(super) fn seen(text: &str) -> String {
     shown
 }
 
+/// A text on one line: the line break is an escape too.
+pub(super) fn on_one_line(text: &str) -> String {
+    seen(text).replace('\n', "\\u{a}")
+}
+
 /// A text whose further lines stand further in, so that none of them can pass for a line of ours.
 pub(super) fn indented(text: &str, margin: &str) -> String {
     seen(text).replace('\n', &format!("\n{margin}"))

@@ -20,6 +20,7 @@ use super::interrupt::stop_on_interrupt;
 use super::live::Live;
 use super::report::Reporter;
 use super::schema::unknown;
+use super::signals::{Interrupts, end_on_signals};
 use super::terminal::{complain, put, say};
 use super::{approvals, batch, crew, data, gaps, servers};
 
@@ -99,8 +100,20 @@ fn task(command: &RunTask, chosen: &Chosen) -> anyhow::Result<Task> {
     })
 }
 
-/// Waits for something that needs a runtime.
+/// Waits for something that needs a runtime, and sees to interrupts itself. Whatever else ends the
+/// program, the servers it started end before it.
 pub(super) fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
+    end_on_signals(Interrupts::AreHandled)?;
+    work_through(work)
+}
+
+/// The same for what an interrupt simply ends.
+pub(super) fn block_on_until_interrupted<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
+    end_on_signals(Interrupts::End)?;
+    work_through(work)
+}
+
+fn work_through<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

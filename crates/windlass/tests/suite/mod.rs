@@ -13,6 +13,7 @@ mod examples;
 mod gaps;
 mod holds;
 mod kills;
+mod mcp;
 mod memory;
 mod plans;
 mod playbook;

@@ -31,6 +31,49 @@ fn fields_for_secrets_are_found_by_name_title_description_and_format() {
 }
 
 #[test]
+fn a_field_that_only_seems_to_be_a_choice_is_looked_at() {
+    let text = || json!({ "type": "string" });
+    let of = |key: &str, branches: Value| json!({ "x": { "title": "Password", key: branches } });
+    for field in [
+        of("enum", json!([])),
+        of("anyOf", json!([text(), { "type": "null" }])),
+        of("oneOf", json!([{ "const": "none" }, text()])),
+        of("anyOf", json!([])),
+        of("anyOf", json!([{ "type": "null" }])),
+        of("allOf", json!([text()])),
+        json!({ "password": { "anyOf": [text(), { "type": "null" }] } }),
+        json!({ "password": true }),
+        json!({ "password": { "type": "array", "items": text() } }),
+    ] {
+        assert!(asks_for_secret(&form(field.clone())).is_some(), "{field}");
+    }
+}
+
+#[test]
+fn branches_and_what_a_field_refers_to_are_looked_at() {
+    let secret = || json!({ "type": "string", "description": "Your API key" });
+    for part in [
+        json!({ "anyOf": [{ "type": "integer" }, secret()] }),
+        json!({ "oneOf": [{ "const": "none" }, secret()] }),
+        json!({ "allOf": [{ "type": "string" }, secret()] }),
+        json!({ "anyOf": [{ "properties": { "y": secret() } }] }),
+        json!({ "enum": ["a"], "properties": { "y": secret() } }),
+        json!({ "type": "object", "additionalProperties": secret() }),
+        json!({ "$ref": "#/$defs/key" }),
+        json!({ "$ref": "https://example.com/schema" }),
+        json!({ "if": {}, "then": secret() }),
+        json!({ "patternProperties": { ".*": secret() } }),
+    ] {
+        let mut form = form(json!({ "x": part }));
+        form["$defs"] = json!({ "key": secret() });
+        assert!(asks_for_secret(&form).is_some(), "{form}");
+    }
+    let mut round = form(json!({ "x": { "$ref": "#/$defs/round" } }));
+    round["$defs"] = json!({ "round": { "$ref": "#/$defs/round" } });
+    assert!(asks_for_secret(&round).is_some(), "it ends");
+}
+
+#[test]
 fn disguised_words_are_found() {
     for title in [
         "pаssword",         // Cyrillic а
@@ -55,6 +98,11 @@ fn honest_fields_are_let_through() {
         "shipping": { "type": "string", "description": "Where to ship it; opinions welcome" },
         "email": { "type": "string", "format": "email" },
         "keyboard": { "type": "string", "title": "Keyboard layout" },
+        "token_limit": { "anyOf": [{ "type": "integer" }, { "type": "null" }] },
+        "max_tokens_": { "type": ["integer", "null"] },
+        "send_password_reminder": { "anyOf": [{ "type": "boolean" }, { "type": "null" }] },
+        "secret_santa": { "oneOf": [{ "const": "a", "title": "My secret" }, { "const": "b" }] },
+        "token_kinds": { "type": "array", "items": { "enum": ["short", "long"] } },
     }));
     assert_eq!(asks_for_secret(&honest), None);
 }
@@ -79,6 +127,21 @@ fn question_whose_sentence_asks_for_a_secret_is_refused() {
         "requestedSchema": form(json!({ "value": { "type": "string" } })),
     });
     assert!(read(&params, &Limits::default()).is_err());
+}
+
+#[test]
+fn a_form_whose_names_break_the_line_or_hide_is_refused() {
+    for name in [
+        "name\n  risk              none",
+        "na\u{200b}me",
+        "na\u{1b}[2Jme",
+    ] {
+        let params = json!({
+            "message": "Who are you?",
+            "requestedSchema": form(json!({ name: { "type": "string" } })),
+        });
+        assert!(read(&params, &Limits::default()).is_err(), "{name:?}");
+    }
 }
 
 #[test]

@@ -19,7 +19,8 @@ use super::{Desk, show};
 use crate::cli::live::Live;
 use crate::cli::moments::left;
 use crate::cli::refusal::Refusal;
-use crate::cli::rendered::seen;
+use crate::cli::rendered::{on_one_line, seen};
+use crate::cli::signals;
 use crate::cli::terminal::complain;
 
 /// Puts questions to the person at the terminal; `None` if there is none.
@@ -58,15 +59,12 @@ fn end_with_terminal() {
         if let Ok(mut hangups) = signal(SignalKind::hangup()) {
             tokio::spawn(async move {
                 if hangups.recv().await.is_some() {
-                    std::process::exit(HUNG_UP);
+                    signals::end(SignalKind::hangup()).await;
                 }
             });
         }
     });
 }
-
-/// The exit code of a program whose terminal is gone.
-const HUNG_UP: i32 = 129;
 
 /// Says why nobody could be asked here. The question stays open.
 fn not_asked(error: &anyhow::Error) -> Asked {
@@ -226,9 +224,13 @@ fn about_form(form: &FormRequest) -> Result<Choice, Stopped> {
     }
     let mut filled = Map::new();
     for field in form.fields() {
-        let prompt = format!("{}:", seen(&field.name));
+        let prompt = format!("{}:", on_one_line(&field.name));
         let typed = match &field.ty {
-            Type::Enum(options) => Select::new(&prompt, options.clone()).prompt_skippable()?,
+            Type::Enum(options) => {
+                let shown = options.iter().map(|option| on_one_line(option)).collect();
+                let chosen = Select::new(&prompt, shown).raw_prompt_skippable()?;
+                chosen.and_then(|chosen| options.get(chosen.index).cloned())
+            }
             Type::Boolean => Select::new(&prompt, vec!["true".to_owned(), "false".to_owned()])
                 .prompt_skippable()?,
             _ => Text::new(&prompt).prompt_skippable()?,

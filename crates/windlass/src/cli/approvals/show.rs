@@ -17,7 +17,7 @@ use super::{Desk, assessment, is_before_it_was_asked, specification, subject};
 use crate::cli::Outcome;
 use crate::cli::arguments::OneQuestion;
 use crate::cli::moments::{ago, left};
-use crate::cli::rendered::{self, indented, seen};
+use crate::cli::rendered::{self, indented, on_one_line};
 use crate::cli::terminal::{put, say};
 
 /// Where the values stand, after the names of what they are.
@@ -43,7 +43,9 @@ pub(super) fn run(desk: &Desk, command: &OneQuestion) -> anyhow::Result<Outcome>
 fn everything(question: &Approval, run: Option<&Run>, now: Timestamp) -> String {
     let request = question.request();
     let mut text = String::new();
-    let _ = writeln!(text, "{}", seen(subject(question.question())));
+    // It may be a server or a model that asks, in lines that look like those below.
+    let asked = indented(subject(question.question()), &" ".repeat(MARGIN + 2));
+    let _ = writeln!(text, "{asked}");
     let mut field = |name: &str, value: &str| write_field(&mut text, name, value);
     field("id", &question.call().to_string());
     field("status", &status(question));
@@ -170,8 +172,10 @@ fn write_form(text: &mut String, form: &FormRequest) {
             false => ", may be left out",
         };
         let said = field.description.as_deref().unwrap_or_default();
-        let told = format!("{}{must} {said}", field.ty);
-        write_field(text, &field.name, told.trim_end());
+        // The server chose the name. Where ours stand, it could pass for one of them.
+        let name = on_one_line(&field.name);
+        let told = format!("{name}: {}{must} {said}", field.ty);
+        write_field(text, "field", told.trim_end());
     }
 }
 
@@ -316,12 +320,17 @@ pub(super) fn commands(question: &Approval) -> Vec<String> {
         Question::Ask(ask) => {
             let answer = match &ask.form {
                 None => "ANSWER".to_owned(),
-                Some(form) => format!("'{}'", example(form)),
+                Some(form) => quoted(&example(form)),
             };
             vec![format!("windlass approvals respond {id} {answer}"), reject]
         }
         Question::Intervene(_) => vec![format!("windlass approvals respond {id} [NOTE]"), reject],
     }
+}
+
+/// A value as one word of a shell: a server chose the names in it, and people copy commands.
+fn quoted(value: &Value) -> String {
+    format!("'{}'", value.to_string().replace('\'', "'\\''"))
 }
 
 /// What filling in a form could look like.

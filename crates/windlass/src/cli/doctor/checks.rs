@@ -15,7 +15,7 @@ use windlass_tools::{BindingMode, ToolLibrary, bind};
 use super::Finding;
 use crate::cli::libraries::{self, Sought};
 use crate::cli::report::Reporter;
-use crate::cli::run::block_on;
+use crate::cli::run::block_on_until_interrupted;
 use crate::cli::schema::read_file;
 use crate::cli::{data, settings};
 
@@ -397,7 +397,7 @@ impl Examined {
         ];
         for (key, url) in named {
             let Some(url) = url else { continue };
-            let answer = block_on(async {
+            let answer = block_on_until_interrupted(async {
                 let client = reqwest::Client::builder().timeout(PATIENCE).build()?;
                 client.get(url).send().await
             })?;
@@ -413,7 +413,7 @@ impl Examined {
                 ),
             });
         }
-        let reachable: Vec<String> = block_on(places())?
+        let reachable: Vec<String> = block_on_until_interrupted(places())?
             .into_iter()
             .filter(|place| place.is_reachable)
             .map(|place| place.provider)

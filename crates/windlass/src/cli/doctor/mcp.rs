@@ -31,16 +31,19 @@ fn examined(settings: &ServerSettings, ledger: &Ledger) -> Finding {
     if !settings.is_enabled {
         return Finding::fine(ABOUT, format!("{name}: switched off"));
     }
-    if let Err(error) = program_of(settings) {
-        let fix = format!("install it, or change `servers.{name}.command` in windlass.toml");
-        return Finding::broken(ABOUT, format!("{name}: {error}"), fix);
-    }
+    let program = match program_of(settings, &servers::lookup()) {
+        Ok(program) => program,
+        Err(error) => {
+            let fix = format!("install it, or change `servers.{name}.command` in windlass.toml");
+            return Finding::broken(ABOUT, format!("{name}: {error}"), fix);
+        }
+    };
     let missing = named(settings).find(|variable| std::env::var_os(variable).is_none());
     if let Some(variable) = missing {
         let found = format!("{name}: the environment variable `{variable}` is not set");
         return Finding::broken(ABOUT, found, format!("export {variable}=..."));
     }
-    match ledger.program_changes(settings) {
+    match ledger.program_changes(settings, program.as_ref()) {
         Ok(changes) if changes.is_empty() => {}
         Ok(changes) => {
             let found = format!("{name}: what it runs changed: {}", changes.join("; "));

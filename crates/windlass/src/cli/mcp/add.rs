@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::json;
 use windlass_mcp::{
-    Greeting, Imported, Pin, PinState, import as read_import, introduce, reached, to_toml, visible,
+    Greeting, Imported, Pin, PinState, import as read_import, reached, to_toml, visible,
 };
 use windlass_spec::server::{
     CommandTransport, Given, HttpTransport, OAuth, ServerName, ServerSettings, Transport,
@@ -17,7 +17,7 @@ use super::counted;
 use super::edit::File;
 use super::inspect::risk_of;
 use crate::cli::arguments::{Argument, McpAdd, McpImport};
-use crate::cli::run::block_on;
+use crate::cli::run::block_on_until_interrupted;
 use crate::cli::settings::configured;
 use crate::cli::source::Source;
 use crate::cli::table::{one_line, say_table};
@@ -62,7 +62,7 @@ pub(super) fn run(command: &McpAdd) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let options = servers::options(settings, &configuration, data)?;
-    let met = block_on(introduce(settings.clone(), ledger.clone(), options))?;
+    let met = block_on_until_interrupted(servers::introduce(settings, &ledger, &options))?;
     let (greeting, pins) = match met {
         Ok(met) => met,
         Err(error) => {

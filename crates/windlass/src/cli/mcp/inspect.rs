@@ -6,9 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use windlass_config::Configuration;
 use windlass_core::risk::{KnownTool, ToolRisk};
-use windlass_mcp::{
-    Greeting, Ledger, Pin, introduce, look_alikes, mentions, renames, tool_name, visible,
-};
+use windlass_mcp::{Greeting, Ledger, Pin, look_alikes, mentions, renames, tool_name, visible};
 use windlass_spec::server::ServerSettings;
 use windlass_spec::write_tool;
 use windlass_tools::{Tool, ToolLibrary};
@@ -16,7 +14,7 @@ use windlass_tools::{Tool, ToolLibrary};
 use super::counted;
 use super::pins::write_changes;
 use crate::cli::arguments::McpInspect;
-use crate::cli::run::block_on;
+use crate::cli::run::block_on_until_interrupted;
 use crate::cli::settings::configured;
 use crate::cli::table::{one_line, say_table};
 use crate::cli::terminal::{complain, put, say};
@@ -34,7 +32,8 @@ pub(super) fn run(command: &McpInspect) -> anyhow::Result<Outcome> {
     let data = command.kept.data.as_deref();
     let ledger = servers::ledger(data)?;
     let options = servers::options(settings, configuration, data)?;
-    let (greeting, pins) = block_on(introduce(settings.clone(), ledger.clone(), options))??;
+    let meeting = servers::introduce(settings, &ledger, &options);
+    let (greeting, pins) = block_on_until_interrupted(meeting)??;
     let offered = servers::set_up(configuration, data)?.offered()?;
     let shown = Shown {
         configuration,

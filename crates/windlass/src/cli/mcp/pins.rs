@@ -117,9 +117,9 @@ fn accept_program(
     ledger: &Ledger,
     command: &McpPins,
 ) -> anyhow::Result<()> {
-    let program = program_of(settings).map_err(anyhow::Error::msg)?;
+    let program = program_of(settings, &servers::lookup()).map_err(anyhow::Error::msg)?;
     let changes = ledger
-        .program_changes(settings)
+        .program_changes(settings, program.as_ref())
         .map_err(anyhow::Error::msg)?;
     if changes.is_empty() {
         complain("what it runs is what was accepted")?;
