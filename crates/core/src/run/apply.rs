@@ -145,11 +145,13 @@ impl Run {
                 task,
                 status,
                 result,
+                tainted,
                 at,
                 ..
             } => {
+                let result = result.as_ref();
                 let plan = self.plan_mut(plan)?;
-                plan.mark(task, *status, result.as_ref(), *at)?;
+                plan.mark(task, *status, result, *tainted, *at)?;
             }
             Event::Cancelled { .. } => {
                 if self.end.is_some() {

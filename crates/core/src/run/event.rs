@@ -266,6 +266,9 @@ pub enum Event {
         /// What came of it, if something did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
+        /// Whether strangers may have written part of it: a model that had read from outside said so.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        tainted: bool,
         /// Who, if it was not the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,

@@ -121,6 +121,8 @@ impl<'d> Drive<'d> {
                 task,
                 status,
                 result: arguments.get("result").cloned(),
+                // What cannot be told is taken for tainted.
+                tainted: self.run.is_tainted_at(call).unwrap_or(true),
                 by: None,
                 at: self.driver.durable.now(),
             };

@@ -372,6 +372,35 @@ async fn what_a_plan_read_from_outside_taints_the_run_that_made_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_model_says_of_its_own_task_after_reading_from_outside_is_tainted() {
+    let tasks = json!({"tasks": [
+        {"id": "read", "description": "Read the page"},
+        {"id": "mail", "tool": "send", "arguments": {"name": {"$from": "read"}},
+         "confidence": 0.99, "depends_on": ["read"]},
+    ]});
+    let mark = json!({"task_id": "read", "status": "success", "result": "page"});
+    let of_outside = [call("surf", json!({"name": "page"}))];
+    let of_inside = [call("work", json!({"name": "note", "ms": 1}))];
+    for (reading, is_tainted) in [(of_outside, true), (of_inside, false)] {
+        let workshop = Workshop::new();
+        let answers = [call(CREATE_EXECUTION_PLAN, tasks.clone())];
+        let answers = answers.into_iter().chain(reading);
+        let marked = [call(UPDATE_TASK_STATUS, mark.clone()), finish("Done.")];
+        let driver = workshop.driver(answers.chain(marked));
+        let run = driver.start(by_model()).await.unwrap();
+        let (_, read) = plan(&run).task("read").unwrap();
+        assert_eq!(read.tainted, is_tainted);
+        let waits = run.standing() == Some(RunEnd::WaitingForPerson);
+        assert_eq!(waits, is_tainted, "{:?}", run.response());
+        let sent = workshop.times("page") - usize::from(is_tainted);
+        assert_eq!(sent, usize::from(!is_tainted));
+        // Whoever takes the run up again sees the same.
+        let folded = workshop.store().fold(run.id()).unwrap();
+        assert_eq!(folded.plans(), run.plans());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn model_does_its_own_tasks_and_says_so() {
     let workshop = Workshop::new();
     let tasks = json!({"tasks": [

@@ -169,24 +169,25 @@ fn only_what_is_done_by_hand_can_be_marked_and_what_has_not_begun_be_skipped() {
     assert_eq!(by_hand, ["think"]);
     assert!(state.may_mark("think", PlanTaskStatus::Pending).is_err());
     state
-        .mark(&id("think"), PlanTaskStatus::InProgress, None, at(3))
+        .mark(&id("think"), PlanTaskStatus::InProgress, None, false, at(3))
         .unwrap();
     state
         .mark(
             &id("think"),
             PlanTaskStatus::Success,
             Some(&json!("so")),
+            false,
             at(4),
         )
         .unwrap();
     assert!(
         state
-            .mark(&id("think"), PlanTaskStatus::Error, None, at(4))
+            .mark(&id("think"), PlanTaskStatus::Error, None, false, at(4))
             .is_err()
     );
     assert_eq!(begin(&state), ["write"]);
     state
-        .mark(&id("write"), PlanTaskStatus::Skipped, None, at(5))
+        .mark(&id("write"), PlanTaskStatus::Skipped, None, false, at(5))
         .unwrap();
     assert!(state.is_over());
 }
