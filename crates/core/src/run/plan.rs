@@ -140,8 +140,8 @@ impl Run {
     /// The first event of the run that works for a task of a plan, which may hold at most `holds`.
     ///
     /// # Errors
-    /// Why the task cannot begin: what it takes from an earlier task is not there, or its run could
-    /// have no name.
+    /// Why the task cannot begin: no call is left for it, what it takes from an earlier task is not
+    /// there, or its run could have no name.
     pub fn task_run(
         &self,
         plan: &PlanState,
@@ -157,10 +157,18 @@ impl Run {
                 "plans and agents hand work to each other too often".to_owned(),
             )
         })?;
+        let calls = plan.task(task.id.as_str()).map_or(0, |(_, state)| state.calls);
+        if calls == 0 {
+            let message = format!(
+                "the run has made all of its {} calls; none is left for this task",
+                self.settings.max_calls
+            );
+            return Err(failed(ErrorCategory::BudgetExceeded, message));
+        }
         let mut settings = Settings {
             // A plan within a plan would have no end that anybody can see.
             plans: false,
-            ..self.rest_of_settings(at)
+            ..self.rest_of_settings(calls, at)
         };
         let mut work = Task {
             description: task.description.to_string(),

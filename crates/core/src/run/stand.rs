@@ -31,6 +31,8 @@ pub struct Stand {
     pub(super) is_from_outside: bool,
     /// Which of several implementations runs, if there are several.
     pub(super) variant: Option<Variant>,
+    /// How many calls the run of its sub-agent made, or may make as long as it is not over.
+    pub(super) calls: u32,
 }
 
 /// What came of a form that a tool wanted filled in while it ran.

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use windlass_core::gate::Permit;
-use windlass_core::model::Usage;
 use windlass_core::run::{
     CREATE_EXECUTION_PLAN, CallEnd, Event, GET_EXECUTION_STATUS, PlanState, PlanTaskStatus, Run,
     RunEnd, TaskEnd, UPDATE_TASK_STATUS,
@@ -18,7 +17,7 @@ use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan};
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure};
 use windlass_store::{Durability, Message};
 
-use super::calls::{Came, Of, Outcome, Running, drive_child, end_of_child};
+use super::calls::{Came, Of, Outcome, Running, Spent, drive_child, end_of_child};
 use super::{Drive, DriveError, Driver, Stop};
 
 /// The plans that calls of a turn carry out.
@@ -167,6 +166,9 @@ impl<'d> Drive<'d> {
                 Some(left.contains(&true))
             } else if is_stopping && !state.is_over() {
                 Some(false)
+            } else if self.run.waits_for_calls(state) {
+                // Whoever has them is left, too.
+                Some(false)
             } else {
                 // Without a model there is only a person to do what is done by hand.
                 let waits = state.by_hand().next().is_some() && self.run.task().call.is_some();
@@ -212,9 +214,8 @@ impl<'d> Drive<'d> {
         }
         // One that cannot begin may let others begin, or take their place.
         while let Some(plan) = self.run.plan(id)
-            && let Some(task) = plan.can_begin().first()
+            && let Some(task) = self.run.next_task(plan)
         {
-            let task = task.id.clone();
             let attempts = plan
                 .task(task.as_str())
                 .map_or(0, |(_, state)| state.attempts);
@@ -254,7 +255,7 @@ impl<'d> Drive<'d> {
             Err(failure) => {
                 let end = TaskEnd::error(failure);
                 return self
-                    .end_task(id, task, attempt, end, Usage::default())
+                    .end_task(id, task, attempt, end, Spent::default())
                     .await;
             }
         };
@@ -279,8 +280,8 @@ impl<'d> Drive<'d> {
     ) -> Result<(), DriveError> {
         plans.in_hand.remove(&(plan.clone(), task.clone()));
         match came {
-            Came::Task(end, usage) => {
-                self.end_task(&plan, &task, attempt, *end, usage).await?;
+            Came::Task(end, spent) => {
+                self.end_task(&plan, &task, attempt, *end, spent).await?;
             }
             Came::Stands { for_person } => {
                 plans.left.insert((plan, task), for_person);
@@ -296,14 +297,15 @@ impl<'d> Drive<'d> {
         task: &PlanTaskId,
         attempt: u32,
         end: TaskEnd,
-        usage: Usage,
+        spent: Spent,
     ) -> Result<(), DriveError> {
         let event = Event::TaskEnded {
             plan: plan.clone(),
             task: task.clone(),
             attempt,
             end,
-            usage,
+            usage: spent.usage,
+            calls: spent.calls,
             at: self.driver.durable.now(),
         };
         self.happen(event, Durability::Relaxed).await
@@ -370,7 +372,7 @@ fn came_of_task(run: &Run) -> Came {
             }
         },
     };
-    Came::Task(Box::new(end), run.usage())
+    Came::Task(Box::new(end), Spent::by(run))
 }
 
 fn wrong(errors: &PlanErrors) -> String {

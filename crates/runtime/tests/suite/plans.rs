@@ -401,6 +401,24 @@ async fn what_a_model_says_of_its_own_task_after_reading_from_outside_is_tainted
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn calls_of_tasks_count_against_the_run_that_made_the_plan() {
+    let workshop = Workshop::new();
+    let tasks: Vec<Value> = (0..10)
+        .map(|number| working(&format!("t{number}"), 1, &[]))
+        .collect();
+    let mut new = carry_out(json!({"max_parallel": 3, "tasks": tasks}));
+    new.settings.max_calls = 5;
+    let run = workshop.driver([]).start(new).await.unwrap();
+    // One of them made the plan.
+    let ended = |done: &&Done| matches!(done, Done::Ended(_));
+    assert_eq!(workshop.book().iter().filter(ended).count(), 4);
+    let refused = plan(&run).tasks().find_map(|(_, state)| state.failure.as_ref());
+    assert_eq!(refused.unwrap().category, ErrorCategory::BudgetExceeded);
+    assert_eq!(plan(&run).status(), PlanTaskStatus::Error);
+    assert_eq!(run.calls_used(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn model_does_its_own_tasks_and_says_so() {
     let workshop = Workshop::new();
     let tasks = json!({"tasks": [

@@ -130,6 +130,7 @@ fn ended_with_plan(store: &Store, run: &str) {
                 tainted: false,
             },
             usage: windlass_core::model::Usage::default(),
+            calls: 0,
             at: at(5),
         },
     ] {

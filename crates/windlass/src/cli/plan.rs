@@ -12,10 +12,10 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 use windlass_core::model::{RequestedArguments, RequestedCall};
 use windlass_core::run::{
-    CREATE_EXECUTION_PLAN, Event, PlanState, PlanTaskStatus, Run, RunEnd, Task,
+    CREATE_EXECUTION_PLAN, Event, PlanState, PlanTaskStatus, Run, RunEnd, Settings, Task,
 };
 use windlass_runtime::{NewTask, Stored, now};
-use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan};
+use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan, Work};
 use windlass_spec::{Agent, AgentName, CallId};
 use windlass_store::{RunState, Store};
 
@@ -136,6 +136,9 @@ fn carry_out(
     let goal = plan.goal().unwrap_or("Carry out a plan.").to_owned();
     let mut settings = command.limits.settings();
     settings.plans = true;
+    if command.limits.max_calls.is_none() {
+        settings.max_calls = settings.max_calls.max(calls_for(&plan));
+    }
     let new = NewTask {
         task_id: None,
         task: Task {
@@ -157,6 +160,20 @@ fn carry_out(
     let stored = data::open(directory)?;
     let run = block_on(async { driver(crew, &stored, false, command.json).start(new).await })??;
     show_end(&run, stored.store(), command.json)
+}
+
+/// How many calls carrying out a plan takes, with every attempt and the call that makes it. Whoever wrote
+/// it knows how many tasks it has, so they need not say so again. An agent has as many as in a run of its own.
+fn calls_for(plan: &Plan) -> u32 {
+    let of_tasks = plan.tasks().iter().map(|task| {
+        let calls = match &task.work {
+            Work::Call { .. } => 1,
+            Work::Agent(_) => Settings::default().max_calls,
+            Work::ByHand => 0,
+        };
+        calls.saturating_mul(task.retries.saturating_add(1))
+    });
+    of_tasks.fold(1, u32::saturating_add)
 }
 
 /// Says what came of carrying out a plan.
