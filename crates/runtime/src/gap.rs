@@ -2,6 +2,8 @@
 //! during it, when its model asked for tools that do not exist or says that it cannot; and at load, when
 //! a tool is specified and nothing implements it. What is found is told and kept, and stops nothing.
 
+mod says;
+
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -17,6 +19,8 @@ use windlass_spec::{
     ToolSpecification, write_tool,
 };
 use windlass_tools::{BindingFailure, Reason, ToolLibrary};
+
+use says::{Says, says_it_cannot};
 
 /// What an operator lays down about gaps.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -162,53 +166,6 @@ fn asked_for(run: &Run) -> Vec<(String, Value)> {
         }
     }
     asked
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Says {
-    /// That it cannot.
-    Cannot,
-    /// That it cannot because it has no tool for it.
-    WantOfTool,
-}
-
-/// Whether an answer says that the task could not be done.
-fn says_it_cannot(answer: &str) -> Option<Says> {
-    const WANT: [&str; 14] = [
-        "no tool",
-        "none of my tools",
-        "none of the tools",
-        "not have a tool",
-        "n't have a tool",
-        "not have any tool",
-        "n't have any tool",
-        "not have the tool",
-        "n't have the tool",
-        "lack a tool",
-        "lack the tool",
-        "no function",
-        "no available tool",
-        "without a tool",
-    ];
-    const CANNOT: [&str; 9] = [
-        "i cannot",
-        "i can't",
-        "i can not",
-        "i could not",
-        "i couldn't",
-        "i am unable",
-        "i'm unable",
-        "i am not able",
-        "i'm not able",
-    ];
-    let answer = answer.to_lowercase().replace('’', "'");
-    if WANT.iter().any(|phrase| answer.contains(phrase)) {
-        return Some(Says::WantOfTool);
-    }
-    CANNOT
-        .iter()
-        .any(|phrase| answer.contains(phrase))
-        .then_some(Says::Cannot)
 }
 
 /// What an agent lacks that could not be loaded: tools that are specified and that no library has.
