@@ -45,7 +45,8 @@ pub enum TaskEnd {
     Error {
         /// Why.
         failure: Failure,
-        /// Whether it may be tried again: nothing came of it, and another try may succeed.
+        /// Whether it may be tried again: nothing came of it that must not come twice, and another try
+        /// may succeed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_retry: bool,
     },
@@ -54,26 +55,44 @@ pub enum TaskEnd {
 }
 
 impl TaskEnd {
-    /// The end of an attempt that failed. It may be tried again if it has done nothing and what went
-    /// wrong is not bound to go wrong again.
+    /// The end of an attempt that came to nothing before it made a call.
     #[must_use]
-    pub fn error(failure: Failure) -> Self {
-        let is_final = matches!(
-            failure.category,
-            ErrorCategory::UnknownTool
-                | ErrorCategory::InvalidArguments
-                | ErrorCategory::PermissionDenied
-                | ErrorCategory::Rejected
-                | ErrorCategory::Expired
-                | ErrorCategory::Authentication
-                | ErrorCategory::BudgetExceeded
-                | ErrorCategory::Cancelled
-        );
+    pub fn not_begun(failure: Failure) -> Self {
         Self::Error {
-            may_retry: failure.effect == Effect::None && !is_final,
+            may_retry: failure.effect == Effect::None && !is_final(&failure),
             failure,
         }
     }
+
+    /// The end of an attempt that failed, and whose work was this run. It may be tried again if what it did
+    /// may be done twice and what went wrong is not bound to go wrong again.
+    #[must_use]
+    pub fn failed(run: &Run, failure: Failure) -> Self {
+        let mut made = run.calls().filter(|call| call.was_permitted());
+        let may_be_repeated = made.all(|call| {
+            // What a sub-agent did is in a run of its own, and not known here.
+            !run.is_sub_agent(call.tool_name().as_str()) && run.may_be_repeated(call.id())
+        });
+        Self::Error {
+            may_retry: may_be_repeated && failure.effect != Effect::Applied && !is_final(&failure),
+            failure,
+        }
+    }
+}
+
+/// Whether what went wrong is bound to go wrong again.
+fn is_final(failure: &Failure) -> bool {
+    matches!(
+        failure.category,
+        ErrorCategory::UnknownTool
+            | ErrorCategory::InvalidArguments
+            | ErrorCategory::PermissionDenied
+            | ErrorCategory::Rejected
+            | ErrorCategory::Expired
+            | ErrorCategory::Authentication
+            | ErrorCategory::BudgetExceeded
+            | ErrorCategory::Cancelled
+    )
 }
 
 impl Run {
@@ -157,7 +176,9 @@ impl Run {
                 "plans and agents hand work to each other too often".to_owned(),
             )
         })?;
-        let calls = plan.task(task.id.as_str()).map_or(0, |(_, state)| state.calls);
+        let calls = plan
+            .task(task.id.as_str())
+            .map_or(0, |(_, state)| state.calls);
         if calls == 0 {
             let message = format!(
                 "the run has made all of its {} calls; none is left for this task",

@@ -955,3 +955,4 @@ mod allowance;
 mod holding;
 mod people;
 mod registry;
+mod retrying;

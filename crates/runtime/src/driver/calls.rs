@@ -411,13 +411,19 @@ pub(super) fn end_of_child(run: &Run, end: &RunEnd) -> CallEnd {
 fn effect(run: &Run) -> Effect {
     let mut effect = Effect::None;
     for call in run.calls() {
-        if run.risk(call.id()) == RiskLevel::Reversible {
+        // To hand work over changes nothing, but whoever failed at it may have.
+        let is_handed_over = run.is_sub_agent(call.tool_name().as_str());
+        if run.risk(call.id()) == RiskLevel::Reversible && !is_handed_over {
             continue;
         }
         match call.outcome() {
-            Some(Ok(_)) => effect = Effect::Applied,
-            Some(Err(failure)) if failure.effect == Effect::Unknown => return Effect::Unknown,
-            Some(Err(_)) | None => {}
+            Some(Ok(_)) if !is_handed_over => effect = Effect::Applied,
+            Some(Err(failure)) => match failure.effect {
+                Effect::Unknown => return Effect::Unknown,
+                Effect::Applied => effect = Effect::Applied,
+                Effect::None => {}
+            },
+            Some(Ok(_)) | None => {}
         }
     }
     effect

@@ -253,7 +253,7 @@ impl<'d> Drive<'d> {
         let first = match self.run.task_run(plan, declared, attempt, holds, now) {
             Ok(first) => first,
             Err(failure) => {
-                let end = TaskEnd::error(failure);
+                let end = TaskEnd::not_begun(failure);
                 return self
                     .end_task(id, task, attempt, end, Spent::default())
                     .await;
@@ -357,8 +357,8 @@ fn came_of_task(run: &Run) -> Came {
                 result: result.clone(),
                 tainted,
             },
-            Some(Err(failure)) => TaskEnd::error(failure),
-            None => TaskEnd::error(Failure::new(
+            Some(Err(failure)) => TaskEnd::failed(run, failure),
+            None => TaskEnd::not_begun(Failure::new(
                 ErrorCategory::Internal,
                 Effect::None,
                 "the call was not made",
@@ -368,7 +368,7 @@ fn came_of_task(run: &Run) -> Came {
             CallEnd::Success(result) => TaskEnd::Success { result, tainted },
             CallEnd::Cancelled(failure) => TaskEnd::Cancelled(failure),
             CallEnd::Error(failure) | CallEnd::Timeout(failure) | CallEnd::Unknown(failure) => {
-                TaskEnd::error(failure)
+                TaskEnd::failed(run, failure)
             }
         },
     };

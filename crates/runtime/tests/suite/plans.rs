@@ -28,6 +28,9 @@ const FILE: &str = r#"
   [flaky:Tool {description: "Fails for the first few times", risk: reversible} | (name::Text)==>(times::Int)==>(::Text)],
   [surf:Tool {description: "Reads what strangers wrote", risk: reversible, open_world: true} | (name::Text)==>(::Text)],
   [send:Tool {description: "Sends something", risk: reversible_with_delay, undo_window_seconds: 0} | (name::Text)==>(::Text)],
+  [post:Tool {description: "Posts something and says it cannot", risk: reversible_with_delay, undo_window_seconds: 0} | (name::Text)==>(::Text)],
+  [put:Tool {description: "Puts something in its place and says it cannot", risk: reversible_with_delay, idempotent: true, undo_window_seconds: 0} | (name::Text)==>(::Text)],
+  [drop:Tool {description: "Drops something and says it cannot", risk: irreversible} | (name::Text)==>(::Text)],
   [pay:Tool {description: "Pays somebody", risk: irreversible} | (name::Text)==>(::Text)]]
 "#;
 
@@ -91,6 +94,21 @@ impl Workshop {
                 "(name: Text) --> IO Text",
             ),
             tool("send", "Sends something", "(name: Text) --> IO Text"),
+            tool(
+                "post",
+                "Posts something and says it cannot",
+                "(name: Text) --> IO Text",
+            ),
+            tool(
+                "put",
+                "Puts something in its place and says it cannot",
+                "(name: Text) --> IO Text",
+            ),
+            tool(
+                "drop",
+                "Drops something and says it cannot",
+                "(name: Text) --> IO Text",
+            ),
             tool("pay", "Pays somebody", "(name: Text) --> IO Text"),
         ] {
             library.register(tool);
@@ -168,6 +186,9 @@ async fn work(tool: &str, book: &Book, arguments: &Value) -> Result<Value, ToolE
         .count();
     if tool == "flaky" && times as u64 <= arguments["times"].as_u64().unwrap_or(0) {
         return Err(ToolError::new("not yet"));
+    }
+    if matches!(tool, "post" | "put" | "drop") {
+        return Err(ToolError::new("not today").without_effect());
     }
     Ok(match tool {
         "work" => json!({"name": name, "letters": [name]}),
@@ -306,6 +327,27 @@ async fn task_that_fails_is_tried_again_and_then_decides_about_the_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn how_often_a_task_is_tried_goes_by_the_risk_of_its_call() {
+    let workshop = Workshop::new();
+    let failing = |tool: &str| {
+        json!({"id": tool, "tool": tool, "arguments": {"name": tool}, "retries": 2,
+               "confidence": 0.99, "on_failure": "skip_dependents"})
+    };
+    let reading = json!({"id": "flaky", "tool": "flaky", "arguments": {"name": "flaky", "times": 9},
+                         "retries": 2, "on_failure": "skip_dependents"});
+    let tasks = [reading, failing("post"), failing("put"), failing("drop")];
+    let tasks = json!({ "tasks": tasks });
+    let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
+    assert_eq!(workshop.approve_all(), 1);
+    let run = workshop.driver([]).resume(run.id()).await.unwrap();
+    assert_eq!(run.end(), Some(&RunEnd::Completed));
+    for (task, times) in [("flaky", 3), ("post", 1), ("put", 3), ("drop", 1)] {
+        assert_eq!(workshop.times(task), times, "{task}");
+        assert_eq!(statuses(&run)[task], PlanTaskStatus::Error, "{task}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_undone_waits_for_a_person_and_runs_once_and_alone() {
     let workshop = Workshop::new();
     let pay = |id: &str| json!({"id": id, "tool": "pay", "arguments": {"name": id}, "retries": 3});
@@ -412,7 +454,9 @@ async fn calls_of_tasks_count_against_the_run_that_made_the_plan() {
     // One of them made the plan.
     let ended = |done: &&Done| matches!(done, Done::Ended(_));
     assert_eq!(workshop.book().iter().filter(ended).count(), 4);
-    let refused = plan(&run).tasks().find_map(|(_, state)| state.failure.as_ref());
+    let refused = plan(&run)
+        .tasks()
+        .find_map(|(_, state)| state.failure.as_ref());
     assert_eq!(refused.unwrap().category, ErrorCategory::BudgetExceeded);
     assert_eq!(plan(&run).status(), PlanTaskStatus::Error);
     assert_eq!(run.calls_used(), 5);

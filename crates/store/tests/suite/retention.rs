@@ -206,7 +206,10 @@ fn a_purge_removes_what_a_plan_said_and_keeps_who_changed_it() {
         .unwrap();
     let left = left.query_map([], |row| row.get(0)).unwrap();
     let left: Vec<String> = left.map(Result::unwrap).collect();
-    assert_eq!(left, ["replan by bea {}", "mark by bea {}", "mark by bea {}"]);
+    assert_eq!(
+        left,
+        ["replan by bea {}", "mark by bea {}", "mark by bea {}"]
+    );
 }
 
 #[test]

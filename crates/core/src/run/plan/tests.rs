@@ -39,7 +39,7 @@ fn success(result: Value) -> TaskEnd {
 }
 
 fn failure(category: ErrorCategory, effect: Effect) -> TaskEnd {
-    TaskEnd::error(Failure::new(category, effect, "it did not work"))
+    TaskEnd::not_begun(Failure::new(category, effect, "it did not work"))
 }
 
 fn status(state: &PlanState, task: &str) -> PlanTaskStatus {
