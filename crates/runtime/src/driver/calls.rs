@@ -119,6 +119,8 @@ impl<'d> Drive<'d> {
         }
         let mut stands = None;
         loop {
+            // Whoever changes a plan that is busy is heard before its next task begins.
+            self.take_plan_mail().await?;
             let left = self
                 .go_on_with_plans(&mut plans, &mut running, &cancel)
                 .await?;
@@ -158,7 +160,6 @@ impl<'d> Drive<'d> {
                         cancel.cancel();
                         self.take_mail().await?;
                     }
-                    self.take_plan_mail().await?;
                 }
                 Err(_) => {
                     cancel.cancel();

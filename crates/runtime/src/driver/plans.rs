@@ -313,7 +313,7 @@ impl<'d> Drive<'d> {
 
     /// Takes what others want of the plans of this run.
     pub(super) async fn take_plan_mail(&mut self) -> Result<(), DriveError> {
-        if self.run.plans().is_empty() {
+        if self.run.plans().is_empty() || self.run.end().is_some() {
             return Ok(());
         }
         for mail in self.journal.mail().await? {

@@ -569,6 +569,37 @@ async fn plan_that_waits_can_be_changed_and_marked_by_people() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn plan_that_is_busy_takes_what_people_say_before_its_next_task() {
+    let workshop = Workshop::new();
+    // One task follows the other, and none takes long enough for anybody to look around meanwhile.
+    let tasks: Vec<Value> = (0..12)
+        .map(|number| working(&format!("t{number}"), 100, &[]))
+        .collect();
+    let tasks = json!({"execution_mode": "sequential", "tasks": tasks});
+    let driver = workshop.driver([]);
+    let run = tokio::spawn(async move { driver.start(carry_out(tasks)).await });
+    while workshop.book().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let store = workshop.store();
+    let runs = store.runs(&windlass_store::RunFilter::default()).unwrap();
+    let outer = runs.iter().min_by_key(|run| run.run.as_str().len());
+    let id = format!("{}:1:0", outer.unwrap().run).parse().unwrap();
+    let last = PlanTaskId::new("t11").unwrap();
+    let status = (&last, PlanTaskStatus::Skipped);
+    let mail = store.mark_task(&id, status, None, &identity("bob"), now());
+    let run = run.await.unwrap().unwrap();
+    assert_eq!(statuses(&run)["t11"], PlanTaskStatus::Skipped);
+    assert_eq!((workshop.times("t10"), workshop.times("t11")), (1, 0));
+    // It was taken long before the end, and by the event it asks for.
+    let seq = store.taken(mail.unwrap()).unwrap().unwrap();
+    let events = store.events(run.id()).unwrap();
+    let taken = events.iter().position(|(number, _)| *number == seq);
+    assert!(matches!(events[taken.unwrap()].1, Event::TaskMarked { .. }));
+    assert!(taken.unwrap() + 10 < events.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn plan_that_is_stopped_stops_its_tasks() {
     let workshop = Workshop::new();
     let stop = Stop::default();

@@ -7,6 +7,7 @@ mod graph;
 
 use std::io::Read as _;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -16,8 +17,8 @@ use windlass_core::run::{
 };
 use windlass_runtime::{NewTask, Stored, now};
 use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan, Work};
-use windlass_spec::{Agent, AgentName, CallId};
-use windlass_store::{RunState, Store};
+use windlass_spec::{Agent, AgentName, CallId, RunId};
+use windlass_store::{MailId, RunState, Store};
 
 use super::Outcome;
 use super::arguments::{
@@ -327,15 +328,19 @@ fn mark(stored: &Stored, command: &PlanMark) -> anyhow::Result<Outcome> {
         .result
         .as_ref()
         .map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())));
-    store
+    let mail = store
         .mark_task(&id, (&task, status), result, stored.who(), now())
         .map_err(refused)?;
-    said(
-        store,
-        &run,
-        &format!("`{task}` is marked {}", status.as_str()),
-        command.json,
-    )
+    let status = status.as_str();
+    let what = match taken_up(store, run.id(), mail)? {
+        TakenUp::Yes => format!("`{task}` is marked {status}"),
+        TakenUp::NotYet => format!("`{task}` is to be marked {status}"),
+        TakenUp::TooLate => {
+            let why = format!("`{task}` was not marked {status}: the plan had gone on by then");
+            return Err(Refusal::conflict("too_late", why).into());
+        }
+    };
+    said(store, &run, &what, command.json)
 }
 
 fn edit(stored: &Stored, command: &PlanEdit) -> anyhow::Result<Outcome> {
@@ -356,10 +361,53 @@ fn edit(stored: &Stored, command: &PlanEdit) -> anyhow::Result<Outcome> {
     };
     let fits = run.clone().apply(&event);
     fits.map_err(|error| Refusal::conflict("cannot_be_changed", error.to_string()))?;
-    store
+    let mail = store
         .replan(&id, &new, stored.who(), now())
         .map_err(refused)?;
-    said(store, &run, "the plan is changed", command.json)
+    let what = match taken_up(store, run.id(), mail)? {
+        TakenUp::Yes => "the plan is changed",
+        TakenUp::NotYet => "the plan is to be changed",
+        TakenUp::TooLate => {
+            let why = "the plan was not changed: it had gone on by then";
+            return Err(Refusal::conflict("too_late", why).into());
+        }
+    };
+    said(store, &run, what, command.json)
+}
+
+/// What became of what was left for whoever carries out a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TakenUp {
+    /// It holds: it was taken up, or nobody is at work who could come before it.
+    Yes,
+    /// Nobody has taken it up so far.
+    NotYet,
+    /// It no longer fitted when it was, or the run was over before.
+    TooLate,
+}
+
+/// Waits a moment for whoever is at work to take up a mail. They look at least four times a second.
+fn taken_up(store: &Store, run: &RunId, mail: MailId) -> anyhow::Result<TakenUp> {
+    let patience = Instant::now() + Duration::from_secs(2);
+    loop {
+        let state = store.summary(run)?.state;
+        if let Some(seq) = store.taken(mail)? {
+            let events = store.events(run)?;
+            let fitted = events.iter().any(|(number, event)| {
+                *number == seq && !matches!(event, Event::TimePassed { .. })
+            });
+            return Ok(match fitted {
+                true => TakenUp::Yes,
+                false => TakenUp::TooLate,
+            });
+        }
+        match state {
+            RunState::Waiting => return Ok(TakenUp::Yes),
+            RunState::Ended => return Ok(TakenUp::TooLate),
+            RunState::Open if Instant::now() >= patience => return Ok(TakenUp::NotYet),
+            RunState::Open => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
 }
 
 /// Says that something was left for whoever carries out the plan.

@@ -227,6 +227,33 @@ fn a_model_makes_a_plan_only_if_it_may() {
 }
 
 #[test]
+fn a_busy_plan_takes_a_mark_and_the_command_says_so() {
+    let tasks: Vec<Value> = (0..6)
+        .map(|number| note(&format!("t{number}"), &format!("slow{number}"), &[]))
+        .collect();
+    let place = place(&json!({"execution_mode": "sequential", "tasks": tasks}));
+    let mut child = place
+        .command(&RUN)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while place.read("effects").is_empty() {
+        assert_eq!(child.try_wait().unwrap(), None);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let told = place.run(&["plan", "mark", &run_of(&place), "t5", "skipped"]);
+    assert!(told.contains("`t5` is marked skipped"), "{told}");
+    child.wait().unwrap();
+    let effects = place.read("effects");
+    assert!(
+        effects.contains("slow4") && !effects.contains("slow5"),
+        "{effects}"
+    );
+}
+
+#[test]
 fn a_plan_whose_process_is_killed_is_done_once() {
     // A random moment each time; what cannot be undone is never done twice.
     let tasks: Vec<Value> = (0..8)
