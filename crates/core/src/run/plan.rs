@@ -24,7 +24,7 @@ use crate::model::{RequestedArguments, RequestedCall};
 
 pub use state::{PlanState, PlanTaskStatus, ReplanError, TaskState};
 pub(crate) use tools::plan_tools;
-pub use tools::{CREATE_EXECUTION_PLAN, GET_EXECUTION_STATUS, UPDATE_TASK_STATUS};
+pub use windlass_spec::plan::{CREATE_EXECUTION_PLAN, GET_EXECUTION_STATUS, UPDATE_TASK_STATUS};
 
 /// What the names of tasks begin with in the names of their runs.
 pub(super) const TASK_OF_PLAN: &str = "task-";
