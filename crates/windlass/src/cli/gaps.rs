@@ -143,6 +143,10 @@ pub(super) fn told(report: &ToolGapReport) -> String {
             .map(|near| format!("`{}`", near.name))
             .collect();
         let near = match near.is_empty() {
+        if let Some(because) = about.and_then(|about| about.because.as_ref()) {
+            lines.push(format!("gap: {}: {because}", shortened(missing.as_str())));
+            continue;
+        }
             true => String::new(),
             false => format!(" (nearest: {})", near.join(", ")),
         };

@@ -313,6 +313,65 @@ fn a_task_can_be_checked_without_a_run() {
     assert_eq!(check("Calculate the square root of 144"), (Some(1), true));
 }
 
+/// An agent whose tools ship with the program, without the settings they need.
+fn researcher() -> Place {
+    Place::new().with("researcher.gram", example("researcher.gram"))
+}
+
+const NOT_CONFIGURED: &str = "`web_search` is not configured: set `[search] endpoint`";
+
+#[test]
+fn a_task_for_a_tool_that_is_not_configured_is_a_gap_that_says_what_to_set() {
+    let asked = "Search the web for the height of the Eiffel Tower";
+    let arguments = ["run", "researcher.gram", asked, "--model", "reflex"];
+    let (_, err) = run(&researcher(), &arguments);
+    let line = err.lines().find(|line| line.starts_with("gap: ")).unwrap();
+    assert!(
+        line.contains(asked) && line.contains(NOT_CONFIGURED),
+        "{err}"
+    );
+    // What works is no gap, and what is configured is none either.
+    let time = [
+        "run",
+        "researcher.gram",
+        "What time is it in Tokyo?",
+        "--model",
+        "reflex",
+    ];
+    let (_, err) = run(&researcher(), &time);
+    assert!(!err.contains("gap:"), "{err}");
+    let endpoint = "search.endpoint=http://127.0.0.1:9/search";
+    let (_, err) = run(
+        &researcher(),
+        &[&arguments[..], &["--set", endpoint]].concat(),
+    );
+    assert!(!err.contains("gap:"), "{err}");
+}
+
+#[test]
+fn a_call_of_a_tool_that_is_not_configured_is_a_gap_of_the_run() {
+    let call = json!({"calls": [{"tool": "web_search", "arguments": {"json": {"query": "Rust"}}}]});
+    let answers = script(&[call, finish("I know nothing about it.")]);
+    let place = researcher().with("model.jsonl", answers);
+    let arguments = [
+        "run",
+        "researcher.gram",
+        "What time is it in Tokyo?",
+        "--model",
+        "scripted:model.jsonl",
+    ];
+    let (_, err) = run(&place, &arguments);
+    assert!(
+        err.contains(&format!("gap: web_search: {NOT_CONFIGURED}")),
+        "{err}"
+    );
+    let (out, _) = run(&place, &["gaps", "list", "--json"]);
+    assert_eq!(lines(&out)[0]["tool"], "web_search");
+    let (refused, _, err) = output(&mut place.command(&["gaps", "propose", "web_search"]));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(err.contains(NOT_CONFIGURED), "{err}");
+}
+
 #[test]
 fn what_was_never_missing_is_not_shown() {
     let place = place();

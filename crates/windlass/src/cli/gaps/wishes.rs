@@ -88,6 +88,12 @@ impl Wish {
 
     pub(super) fn as_object(&self, now: Timestamp) -> Value {
         let agents: BTreeSet<&str> = self.times.iter().map(|time| time.agent.as_str()).collect();
+    /// Why a tool that the agent has does not do it, the latest reason.
+    pub(super) fn because(&self) -> Option<&str> {
+        let latest = self.times.first()?.missing.as_ref()?;
+        latest.because.as_ref().map(|because| because.as_str())
+    }
+
         let mut moments: BTreeMap<&str, usize> = BTreeMap::new();
         for time in &self.times {
             *moments.entry(time.moment.as_str()).or_default() += 1;
