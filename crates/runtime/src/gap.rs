@@ -21,6 +21,7 @@ use windlass_spec::{
 };
 use windlass_tools::{BindingFailure, Reason, ToolLibrary};
 
+use crate::crew::CrewError;
 use says::{Says, says_it_cannot};
 
 /// What an operator lays down about gaps.
@@ -32,13 +33,13 @@ pub(crate) struct GapCheck {
     pub(crate) ask_model: bool,
 }
 
-/// How many capabilities a model may name.
 /// A tool of an agent that can do nothing, and why.
 pub(crate) struct Lacking {
     pub(crate) tool: ToolName,
     pub(crate) because: String,
 }
 
+/// How many capabilities a model may name.
 const MOST_NAMED: usize = 8;
 
 const WHAT_IS_NEEDED: &str = "\
@@ -66,8 +67,8 @@ pub(crate) async fn before_run_by_model(
     run: &Run,
     rules: &Rules,
     check: GapCheck,
-    model: &dyn ModelClient,
     lacking: &[Lacking],
+    model: &dyn ModelClient,
     cancel: &CancellationToken,
 ) -> Option<Option<ToolGapReport>> {
     let task = &run.task().description;
@@ -166,7 +167,6 @@ pub fn during_run(run: &Run) -> Option<ToolGapReport> {
     Some(report.at_moment(GapMoment::DuringRun))
 }
 
-/// The tools that a model asked for and that do not exist, each once, with the arguments it gave.
 /// A tool that a model wanted.
 #[derive(Debug, Clone)]
 struct Asked {
@@ -207,6 +207,7 @@ fn called_in_vain(run: &Run) -> Vec<Asked> {
     called
 }
 
+/// The tools that a model asked for and that do not exist, each once, with the arguments it gave.
 fn asked_for(run: &Run) -> Vec<Asked> {
     let mut asked: Vec<Asked> = Vec::new();
     for entry in run.turns().iter().flat_map(|turn| &turn.entries) {
@@ -226,6 +227,40 @@ fn asked_for(run: &Run) -> Vec<Asked> {
         }
     }
     asked
+}
+
+/// What an agent lacks that could not be loaded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GapAtLoad {
+    /// Which agent.
+    pub agent: AgentName,
+    /// What it lacks.
+    pub report: ToolGapReport,
+}
+
+impl GapAtLoad {
+    /// What one of `agents`, or `lead`, lacks that `library` was to implement; nothing if they could not be
+    /// put to work for another reason.
+    #[must_use]
+    pub fn of(
+        error: &CrewError,
+        agents: &[Agent],
+        lead: &Agent,
+        library: &ToolLibrary,
+    ) -> Option<Self> {
+        let CrewError::Binding {
+            agent, failures, ..
+        } = error
+        else {
+            return None;
+        };
+        let mut all = agents.iter().chain([lead]);
+        let agent = all.find(|known| known.name() == agent)?;
+        Some(Self {
+            agent: agent.name().clone(),
+            report: at_load(agent, library, failures)?,
+        })
+    }
 }
 
 /// What an agent lacks that could not be loaded: tools that are specified and that no library has.
@@ -256,6 +291,7 @@ pub fn at_load(
             proposed_tool: write_tool(tool)
                 .ok()
                 .and_then(|text| NonEmptyText::new(text).ok()),
+            because: None,
         })
     });
     let task = NonEmptyText::new(format!("load the agent `{}`", agent.name())).ok()?;
@@ -321,4 +357,3 @@ impl<'r> Tools<'r> {
 
 #[cfg(test)]
 mod tests;
-            because: None,

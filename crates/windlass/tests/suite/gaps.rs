@@ -373,6 +373,72 @@ fn a_call_of_a_tool_that_is_not_configured_is_a_gap_of_the_run() {
 }
 
 #[test]
+fn a_batch_tells_what_its_tasks_lacked() {
+    let place = place().with(
+        "tasks.jsonl",
+        "{\"task_id\": \"one\", \"description\": \"Translate this letter into French\"}\n\
+         {\"task_id\": \"two\", \"description\": \"Greet Ada\"}\n",
+    );
+    let arguments = [
+        "run",
+        "hello.gram",
+        "--library",
+        "hello",
+        "--model",
+        "reflex",
+    ];
+    let (_, err) = run(
+        &place,
+        &[&arguments[..], &["--tasks", "tasks.jsonl"]].concat(),
+    );
+    let told: Vec<&str> = err.lines().filter(|line| line.contains("gap: ")).collect();
+    assert_eq!(told.len(), 1, "{err}");
+    assert!(
+        told[0].starts_with("one: gap: no tool here seems to do this"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_conversation_tells_what_showed_while_it_was_answered() {
+    let call = json!({"calls": [{"tool": "book_flight", "arguments": {"json": {"to": "Rome"}}}]});
+    let place = place().with("model.jsonl", script(&[call, finish("I could not.")]));
+    let arguments = [
+        "chat",
+        "hello.gram",
+        "--library",
+        "hello",
+        "--model",
+        "scripted:model.jsonl",
+    ];
+    let told = place.run_with_input(&arguments, "Say hello to Ada\n");
+    assert!(
+        told.contains("gap: for want of a tool this was not done: book_flight"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_program_that_cannot_load_its_agent_keeps_what_is_missing() {
+    let file = r#"[a:Agent {instruction: "Do.", model: "m"} |
+      [send_sms:Tool {description: "Sends a text message to a phone", risk: reversible} | (number::Text)==>(::Text)]]"#;
+    let directory = tempfile::tempdir().unwrap();
+    let agent = windlass::Agent::from_text(file).unwrap();
+    let library = windlass::builtin_library("hello").unwrap();
+    let work = agent.run_with(&library, "Send it.");
+    let work = work.model(windlass::ReflexModel::new());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let refused = runtime.block_on(async { work.kept_in(directory.path()).await });
+    assert!(refused.is_err());
+    let place = place();
+    let data = directory.path().to_str().unwrap();
+    let (out, _) = run(&place, &["gaps", "list", "--json", "--data", data]);
+    let wish = &lines(&out)[0];
+    assert_eq!(wish["tool"], "send_sms");
+    assert_eq!(wish["moments"]["at_load"], 1);
+}
+
+#[test]
 fn what_was_never_missing_is_not_shown() {
     let place = place();
     let (refused, _, err) = output(&mut place.command(&["gaps", "show", "fly"]));
