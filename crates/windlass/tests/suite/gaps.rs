@@ -313,6 +313,33 @@ fn a_task_can_be_checked_without_a_run() {
     assert_eq!(check("Calculate the square root of 144"), (Some(1), true));
 }
 
+#[test]
+fn a_check_says_whether_a_run_would_tell_of_it() {
+    let place = place();
+    let asked = "Calculate the square root of 144";
+    let check = |threshold: &str| {
+        let set = format!("gaps.threshold={threshold}");
+        let arguments = [
+            "gaps",
+            "check",
+            asked,
+            "--agent",
+            "hello.gram",
+            "--set",
+            &set,
+        ];
+        let (out, _) = run(&place, &arguments);
+        let (told, _) = run(&place, &[&arguments[..], &["--json"]].concat());
+        let told: Value = serde_json::from_str(&told).unwrap();
+        (out, told["told_before_run"].as_bool().unwrap())
+    };
+    let (out, is_told) = check("0.5");
+    assert!(is_told && out.contains("a run would tell of it"), "{out}");
+    let (out, is_told) = check("1.0");
+    assert!(!is_told && out.contains("a run would not tell"), "{out}");
+    assert!(out.starts_with("gap: no tool here"), "{out}");
+}
+
 /// An agent whose tools ship with the program, without the settings they need.
 fn researcher() -> Place {
     Place::new().with("researcher.gram", example("researcher.gram"))
