@@ -273,6 +273,45 @@ async fn tasks_run_in_order_and_otherwise_at_the_same_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn plan_of_a_thousand_tasks_is_carried_out_in_order() {
+    let workshop = Workshop::new();
+    let tasks: Vec<Value> = (0..1_000)
+        .map(|number: usize| {
+            let before: Vec<String> = [20, 33]
+                .iter()
+                .filter_map(|back| Some(format!("t{}", number.checked_sub(*back)?)))
+                .collect();
+            let before: Vec<&str> = before.iter().map(String::as_str).collect();
+            working(&format!("t{number}"), 0, &before)
+        })
+        .collect();
+    let mut new = carry_out(json!({"max_parallel": 16, "tasks": tasks}));
+    new.settings.max_calls = 1_001;
+    let run = workshop.driver([]).start(new).await.unwrap();
+    assert_eq!(plan(&run).status(), PlanTaskStatus::Success);
+    assert_eq!(run.calls_used(), 1_001);
+    assert!(workshop.most_at_once() <= 16);
+    let book = workshop.book();
+    assert_eq!(book.len(), 2_000);
+    let places: BTreeMap<String, usize> = book
+        .iter()
+        .enumerate()
+        .map(|(place, done)| (format!("{done:?}"), place))
+        .collect();
+    let place = |done: Done| places[&format!("{done:?}")];
+    for (task, _) in plan(&run).tasks() {
+        let begun = place(Done::Begun(task.id.to_string()));
+        for before in &task.depends_on {
+            assert!(
+                place(Done::Ended(before.to_string())) < begun,
+                "{}",
+                task.id
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sequential_plan_runs_one_task_after_the_other() {
     let workshop = Workshop::new();
     let tasks: Vec<Value> = (0..5)

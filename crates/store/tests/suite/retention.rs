@@ -32,7 +32,7 @@ fn a_purge_removes_what_was_said_and_keeps_that_it_happened() {
     let secret_of_the_task = "Where did grandmother hide the cutlery?";
     let event = started("r1", secret_of_the_task);
     let journal = store.start(new_run(), &event, Durability::Synced).unwrap();
-    let mut run = windlass_core::run::Run::fold([&event]).unwrap();
+    let mut run = Run::fold([&event]).unwrap();
     drive(&journal, &mut run, 8, &success());
     journal.end(&RunEnd::Completed).unwrap();
     assert!(contains(&file_bytes(&store), secret_of_the_task));
