@@ -7,7 +7,7 @@ use windlass_core::model::{ModelAnswer, Usage};
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_model::ScriptedModel;
 use windlass_runtime::{Crew, Driver, Durable as _, InMemory, Stop, now};
-use windlass_spec::{AgentFile, CallState, ErrorCategory, RunId};
+use windlass_spec::{AgentFile, CallRecord, CallState, ErrorCategory, RunId};
 
 use super::support::{call, finish, greeting, new_task, worker};
 
@@ -81,7 +81,7 @@ async fn calls_of_a_sub_agent_count_against_the_run_it_works_for() {
     let run = driver.start(task).await.unwrap();
     let child = RunId::new(format!("{}.1.0", run.id())).unwrap();
     let child = Run::fold(&kept.events(&child)).unwrap();
-    let states: Vec<_> = child.calls().map(|call| call.state()).collect();
+    let states: Vec<_> = child.calls().map(CallRecord::state).collect();
     assert_eq!(states, [CallState::Success, CallState::Error]);
     let refused = run.calls().nth(1).unwrap().outcome().unwrap().unwrap_err();
     assert_eq!(refused.category, ErrorCategory::BudgetExceeded);

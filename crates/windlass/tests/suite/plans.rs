@@ -281,9 +281,11 @@ fn random_tasks(number: u64) -> Vec<Value> {
     tasks
 }
 
-/// What happened to the tasks of a plan, from the journal of its run: the place of their starts and of their
-/// ends.
-fn course(place: &Place, run: &str) -> (Vec<(String, usize)>, Vec<(String, usize)>) {
+/// Tasks, with the places in a journal at which something happened to them.
+type Places = Vec<(String, usize)>;
+
+/// What happened to the tasks of a plan, from the journal of its run: where they began and where they ended.
+fn course(place: &Place, run: &str) -> (Places, Places) {
     let exported = place.run(&["trace", "export", run]);
     let events: Vec<Value> = exported
         .lines()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use windlass_learn::gap::{merge_wishes, proposed_specification};
-use windlass_spec::{GapMoment, MissingCapability, RunId, Timestamp, nearest};
+use windlass_spec::{GapMoment, MissingCapability, NonEmptyText, RunId, Timestamp, nearest};
 use windlass_store::StoredGap;
 
 const DAY: i64 = 86_400_000_000;
@@ -91,7 +91,7 @@ impl Wish {
     /// Why a tool that the agent has does not do it, the latest reason.
     pub(super) fn because(&self) -> Option<&str> {
         let latest = self.times.first()?.missing.as_ref()?;
-        latest.because.as_ref().map(|because| because.as_str())
+        latest.because.as_ref().map(NonEmptyText::as_str)
     }
 
     pub(super) fn as_object(&self, now: Timestamp) -> Value {
@@ -227,7 +227,7 @@ pub(super) fn found<'w>(wishes: &'w [Wish], name: &str) -> anyhow::Result<&'w Wi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_spec::{NonEmptyText, ToolName};
+    use windlass_spec::ToolName;
 
     fn wish(text: &str, proposed: Option<&str>) -> Wish {
         let name = || ToolName::new("book_flight").unwrap();
