@@ -135,6 +135,7 @@ fn events(agent: &Agent, gate: &Gate, turns: u32) -> anyhow::Result<Vec<Event>> 
                             call,
                             end,
                             usage: windlass_core::model::Usage::default(),
+                            calls: 0,
                             ran: None,
                             tainted: false,
                             at,

@@ -5,6 +5,7 @@
 //! and append what came of it as further events. The machine reads no clock and draws no numbers, so
 //! the same events always give the same state, the same requests and the same end.
 
+mod allowance;
 mod answer;
 mod apply;
 mod calls;

@@ -23,7 +23,7 @@ pub use choice::{ModelChoice, NoModel, choose_model};
 pub use crew::{Crew, CrewError, ModelOf, Worker};
 pub use driver::{Asked, Asker, DriveError, Driver, NewTask, Patience, Stop, mail_event};
 pub use durable::{Beside, Durable, DurableError, DurableFuture, Journal, TakenOver, now};
-pub use gap::{at_load as gap_at_load, during_run as gap_during_run};
+pub use gap::{GapAtLoad, at_load as gap_at_load, during_run as gap_during_run};
 pub use learning::{Checker, Learned, Learning, answer_matches, experience, followed, learn};
 pub use memory::InMemory;
 pub use playbook::{KeptPlaybook, PlaybookError, PlaybookProblem, Playbooks};

@@ -18,6 +18,7 @@ use windlass_store::{
 use windlass_tools::MemoryPort;
 
 use crate::durable::{Beside, Durable, DurableError, DurableFuture, Journal, TakenOver, now};
+use crate::gap::GapAtLoad;
 use crate::playbook::Playbooks;
 use crate::remembering::Remembering;
 
@@ -109,6 +110,22 @@ impl Stored {
     #[must_use]
     pub fn who(&self) -> &Identity {
         &self.who
+    }
+
+    /// Keeps what an agent lacks that could not be loaded.
+    ///
+    /// # Errors
+    /// If it cannot be stored.
+    pub fn note_gap_at_load(&self, gap: &GapAtLoad) -> Result<(), DurableError> {
+        let gap = NewGap {
+            run: None,
+            who: &self.who,
+            agent: &gap.agent,
+            moment: GapMoment::AtLoad,
+            at: self.now(),
+            report: &gap.report,
+        };
+        self.store.record_gap(&gap).map(drop).map_err(Into::into)
     }
 
     /// The store.

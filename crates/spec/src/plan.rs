@@ -23,6 +23,15 @@ pub use error::{PlanError, PlanErrors};
 pub use raw::{RawPlan, RawPlanTask};
 pub use references::FROM;
 
+/// The tool by which a plan is made and carried out.
+pub const CREATE_EXECUTION_PLAN: &str = "create_execution_plan";
+
+/// The tool that says how far a task is that whoever made the plan does themselves.
+pub const UPDATE_TASK_STATUS: &str = "update_task_status";
+
+/// The tool that tells how far a plan is.
+pub const GET_EXECUTION_STATUS: &str = "get_execution_status";
+
 /// How many tasks a plan has at most. More than that is a program, not a plan.
 pub const MAX_TASKS: usize = 1_000;
 

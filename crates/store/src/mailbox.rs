@@ -12,7 +12,7 @@ use windlass_spec::{CallId, RunId, Timestamp};
 use crate::connection::Readers;
 use crate::error::Error;
 use crate::journal::RunJournal;
-use crate::read::{run_id, standing};
+use crate::read::{count, run_id, standing};
 use crate::redact::RedactedEvent;
 use crate::store::Store;
 use crate::{approval, hold};
@@ -294,7 +294,8 @@ impl Store {
         })
     }
 
-    /// Tells the owner of a run where a task of one of its plans stands, or that it is not to be done.
+    /// Tells the owner of a run where a task of one of its plans stands, or that it is not to be done. The
+    /// mail that says so.
     ///
     /// # Errors
     /// If there is no such run, also for other tenants, or it has ended.
@@ -305,7 +306,7 @@ impl Store {
         result: Option<serde_json::Value>,
         by: &Identity,
         now: Timestamp,
-    ) -> Result<(), Error> {
+    ) -> Result<MailId, Error> {
         let task = task.clone();
         let body = Marked {
             task,
@@ -316,7 +317,8 @@ impl Store {
         self.post_about_plan(plan, "mark", body, by, now)
     }
 
-    /// Asks the owner of a run to put other tasks in the place of those of a plan that have not begun.
+    /// Asks the owner of a run to put other tasks in the place of those of a plan that have not begun. The
+    /// mail that says so.
     ///
     /// # Errors
     /// If there is no such run, also for other tenants, or it has ended.
@@ -326,7 +328,7 @@ impl Store {
         tasks: &Plan,
         by: &Identity,
         now: Timestamp,
-    ) -> Result<(), Error> {
+    ) -> Result<MailId, Error> {
         let body = self.redactor.json(tasks, &["id", "tool", "agent"])?;
         self.post_about_plan(plan, "replan", body, by, now)
     }
@@ -338,7 +340,7 @@ impl Store {
         body: String,
         by: &Identity,
         now: Timestamp,
-    ) -> Result<(), Error> {
+    ) -> Result<MailId, Error> {
         let (plan, by) = (plan.clone(), by.clone());
         self.transact(kind, move |connection| {
             check_open(connection, &plan.run, &by)?;
@@ -351,7 +353,24 @@ impl Store {
                 by: Some(&by.principal),
                 at: now,
             };
-            post(connection, &mail)
+            post(connection, &mail)?;
+            Ok(MailId(connection.last_insert_rowid()))
+        })
+    }
+
+    /// The number of the event that a mail led to, if it was taken: what it asks for, or that only time
+    /// passed, because it no longer fitted.
+    ///
+    /// # Errors
+    /// If there is no such mail, or it cannot be read.
+    pub fn taken(&self, mail: MailId) -> Result<Option<u64>, Error> {
+        self.readers.read(|connection| {
+            let seq: Option<Option<i64>> = connection
+                .prepare_cached("SELECT taken_seq FROM mailbox WHERE id = ?1")?
+                .query_row([mail.0], |row| row.get(0))
+                .optional()?;
+            let seq = seq.ok_or(Error::NoSuchMail(mail.0))?;
+            Ok(seq.map(count))
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Retention: what was said and done in runs that ended long ago is removed. What stays tells that
 //! the run took place, what was decided about its calls and which of them ran. Questions to people,
-//! their answers, holds, mail and standing approvals are in tables that a purge does not touch.
+//! their answers, holds, mail and standing approvals stay too; only what a mail says of a plan goes with
+//! the plan.
 
 use std::time::Duration;
 
@@ -17,8 +18,11 @@ pub const DEFAULT_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The kinds of events that are removed. All others stay, also those that this version does not know:
 /// they may be decisions.
-const REMOVED: &str =
-    "'started', 'offered', 'model_answered', 'model_failed', 'call_ended', 'time_passed'";
+const REMOVED: &str = "'started', 'offered', 'model_answered', 'model_failed', 'call_ended', \
+     'planned', 'replanned', 'task_ended', 'task_marked', 'time_passed'";
+
+/// What is left of what a mail said about a plan: that it said something.
+const NOTHING_SAID: &str = "{}";
 
 /// What a purge did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -143,6 +147,10 @@ impl Store {
                 [run.as_str()],
             )?;
             connection.execute(
+                "UPDATE mailbox SET body = ?2 WHERE run = ?1 AND body IS NOT NULL",
+                (run.as_str(), NOTHING_SAID),
+            )?;
+            connection.execute(
                 "UPDATE tool_gaps SET report = NULL WHERE run = ?1",
                 [run.as_str()],
             )?;
@@ -186,6 +194,10 @@ mod tests {
             "model_answered",
             "model_failed",
             "call_ended",
+            "planned",
+            "replanned",
+            "task_ended",
+            "task_marked",
             "time_passed",
         ];
         let decisions = [
@@ -197,6 +209,7 @@ mod tests {
             "undone",
             "cancelled",
             "call_started",
+            "task_started",
             "not_thought_of_yet",
         ];
         let directory = tempfile::tempdir().unwrap();

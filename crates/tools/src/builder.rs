@@ -227,6 +227,7 @@ impl ToolBuilder {
                     attributes: self.attributes.map(Arc::new),
                     annotations: self.annotations,
                     implementation: None,
+                    not_configured: None,
                     split: None,
                 })
             }

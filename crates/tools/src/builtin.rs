@@ -77,6 +77,12 @@ fn tools(settings: &BuiltinSettings) -> Vec<Result<Tool, ToolBuildError>> {
         render::format_response(),
     ];
     tools.extend(memory::tools());
+    let lacking = settings.not_configured();
+    for tool in tools.iter_mut().flatten() {
+        let mut lacking = lacking.iter();
+        let lacks = lacking.find(|lacks| lacks.tool == tool.name().as_str());
+        tool.not_configured = lacks.map(|lacks| lacks.to_string().into());
+    }
     tools
 }
 

@@ -117,6 +117,8 @@ pub struct Tool {
     pub(crate) annotations: Option<(Annotations, Trust)>,
     /// What stands behind it, in words, where that is known.
     pub(crate) implementation: Option<Arc<str>>,
+    /// What has to be set before it can do anything, if it can do nothing.
+    pub(crate) not_configured: Option<Arc<str>>,
     /// Between which implementations principals are split, if they are.
     pub(crate) split: Option<Arc<Split>>,
 }
@@ -174,6 +176,12 @@ impl Tool {
     #[must_use]
     pub fn implementation(&self) -> Option<&str> {
         self.implementation.as_deref()
+    }
+
+    /// What has to be configured before it can do anything, in words; nothing if it can.
+    #[must_use]
+    pub fn not_configured(&self) -> Option<&str> {
+        self.not_configured.as_deref()
     }
 
     /// The same tool under another name.

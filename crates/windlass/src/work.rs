@@ -15,8 +15,8 @@ use windlass_core::gate::Governance;
 use windlass_core::run::{Event, Run, RunEnd, Settings, Task};
 use windlass_model::{ModelClient, ModelEvent};
 use windlass_runtime::{
-    Asked, Configured, Crew, Driver, InMemory, Learning, NewTask, Progress, Stop, Stored,
-    choose_model, local_identity, now, watch_nothing,
+    Asked, Configured, Crew, CrewError, Driver, GapAtLoad, InMemory, Learning, NewTask, Progress,
+    Stop, Stored, choose_model, local_identity, now, watch_nothing,
 };
 use windlass_spec::{AgentResponse, CallId, Message, RunId};
 use windlass_tools::{BindingMode, ToolLibrary, ToolProgress};
@@ -282,8 +282,9 @@ impl Work {
             Some(model) => Ok(Arc::clone(model)),
             None => declared_model(agent),
         };
-        let mut crew = Crew::assemble(agents, lead, &self.library, self.mode, &model)?
-            .governed_by(self.governance.clone());
+        let crew = Crew::assemble(agents, lead, &self.library, self.mode, &model);
+        let crew = crew.inspect_err(|error| self.note_gap(error))?;
+        let mut crew = crew.governed_by(self.governance.clone());
         if let Some(learning) = &self.learning {
             crew = crew.learning(learning.clone());
         }
@@ -312,6 +313,17 @@ impl Work {
             }
         };
         Ok(driver.stopped_by(self.stop.clone()))
+    }
+
+    /// Keeps what the agent lacks, where runs are kept. That it could not be put to work is what the caller
+    /// is told; that this could not be kept would only hide it.
+    fn note_gap(&self, error: &CrewError) {
+        let (agents, lead) = (self.agent.file().agents(), self.agent.declaration());
+        let gap = GapAtLoad::of(error, agents, lead, &self.library);
+        if let (Some(gap), Some(directory)) = (gap, &self.data) {
+            let stored = Stored::open(directory);
+            let _ = stored.and_then(|stored| stored.note_gap_at_load(&gap));
+        }
     }
 
     /// The driver with the decider, whose decisions are taken by `take`.

@@ -80,15 +80,21 @@ impl Run {
             Event::Released { call, .. } => self.hold_mut(call)?.is_released = true,
             Event::Undone { call, by, at } => self.undo_call(call, by, *at)?,
             Event::CallStarted { call, variant, at } => {
+                let calls = match self.is_of_sub_agent(call) {
+                    true => self.share_of_sub_agent(),
+                    false => 0,
+                };
                 self.start_call(call, *at)?;
                 if let Some(Entry::Call { stand, .. }) = self.entry_mut(call) {
                     stand.variant.clone_from(variant);
+                    stand.calls = calls;
                 }
             }
             Event::CallEnded {
                 call,
                 end,
                 usage,
+                calls,
                 ran,
                 tainted,
                 at,
@@ -102,8 +108,9 @@ impl Run {
                 };
                 self.advance(call, change, *at)?;
                 self.usage += *usage;
-                if *tainted && let Some(Entry::Call { stand, .. }) = self.entry_mut(call) {
-                    stand.is_from_outside = true;
+                if let Some(Entry::Call { stand, .. }) = self.entry_mut(call) {
+                    stand.calls = *calls;
+                    stand.is_from_outside |= *tainted;
                 }
                 // Another process may have gone on with another implementation.
                 if let Some(variant) = ran.as_ref().and_then(|ran| ran.variant.as_ref())
@@ -127,7 +134,9 @@ impl Run {
                 if self.end.is_some() {
                     return Err(FoldError::Ended);
                 }
-                self.plan_mut(plan)?.start(task, *attempt, *at)?;
+                let calls = self.share_of_task(plan, task);
+                self.plan_mut(plan)?.start(task, *attempt, calls, *at)?;
+                self.lend_to_task(calls);
             }
             Event::TaskEnded {
                 plan,
@@ -135,9 +144,11 @@ impl Run {
                 attempt,
                 end,
                 usage,
+                calls,
                 at,
             } => {
-                self.plan_mut(plan)?.end(task, *attempt, end, *at)?;
+                let lent = self.plan_mut(plan)?.end(task, *attempt, end, *at)?;
+                self.take_back_from_task(lent, *calls);
                 self.usage += *usage;
             }
             Event::TaskMarked {
@@ -145,11 +156,13 @@ impl Run {
                 task,
                 status,
                 result,
+                tainted,
                 at,
                 ..
             } => {
+                let result = result.as_ref();
                 let plan = self.plan_mut(plan)?;
-                plan.mark(task, *status, result.as_ref(), *at)?;
+                plan.mark(task, *status, result, *tainted, *at)?;
             }
             Event::Cancelled { .. } => {
                 if self.end.is_some() {

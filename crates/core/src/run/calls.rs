@@ -28,6 +28,7 @@ impl Run {
             ended_at: at,
             answer,
             entries: Vec::new(),
+            calls_of_tasks: 0,
         };
         for (index, requested) in state.answer.calls.iter().enumerate() {
             let id = self.call_id(turn, index);

@@ -197,6 +197,9 @@ pub enum Event {
         /// What models cost in it: a sub-agent asks its own.
         #[serde(default, skip_serializing_if = "Usage::is_zero")]
         usage: Usage,
+        /// How many calls were made in it: a sub-agent makes its own.
+        #[serde(default, skip_serializing_if = "is_none")]
+        calls: u32,
         /// What ran, if something did: for those who count without folding.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ran: Option<Ran>,
@@ -251,6 +254,9 @@ pub enum Event {
         /// What models cost in it.
         #[serde(default, skip_serializing_if = "Usage::is_zero")]
         usage: Usage,
+        /// How many calls were made in it.
+        #[serde(default, skip_serializing_if = "is_none")]
+        calls: u32,
         /// When.
         at: Timestamp,
     },
@@ -266,6 +272,9 @@ pub enum Event {
         /// What came of it, if something did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
+        /// Whether strangers may have written part of it: a model that had read from outside said so.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        tainted: bool,
         /// Who, if it was not the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
@@ -320,6 +329,12 @@ impl Event {
             | Self::TimePassed { at } => *at,
         }
     }
+}
+
+/// Whether there were none; what serde asks before it leaves a number out.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+const fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A strategy that is put before a model.

@@ -239,13 +239,14 @@ impl Run {
     ) -> T {
         let session = self.session(record);
         let marked = self.marked(record);
+        let of_others = self.calls_of_others_before(record.id().turn);
         let context = GateContext {
             agent: self.agent.name(),
             principal,
             specification: self.specification_of(record),
             inherited: self.inherited.as_ref(),
             readiness,
-            calls_allowed: session.calls,
+            calls_allowed: session.calls.saturating_add(of_others),
             max_calls: self.settings.max_calls,
             session,
             is_tainted: self.is_tainted_before(record),

@@ -24,7 +24,7 @@ use crate::model::{RequestedArguments, RequestedCall};
 
 pub use state::{PlanState, PlanTaskStatus, ReplanError, TaskState};
 pub(crate) use tools::plan_tools;
-pub use tools::{CREATE_EXECUTION_PLAN, GET_EXECUTION_STATUS, UPDATE_TASK_STATUS};
+pub use windlass_spec::plan::{CREATE_EXECUTION_PLAN, GET_EXECUTION_STATUS, UPDATE_TASK_STATUS};
 
 /// What the names of tasks begin with in the names of their runs.
 pub(super) const TASK_OF_PLAN: &str = "task-";
@@ -45,7 +45,8 @@ pub enum TaskEnd {
     Error {
         /// Why.
         failure: Failure,
-        /// Whether it may be tried again: nothing came of it, and another try may succeed.
+        /// Whether it may be tried again: nothing came of it that must not come twice, and another try
+        /// may succeed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_retry: bool,
     },
@@ -54,26 +55,44 @@ pub enum TaskEnd {
 }
 
 impl TaskEnd {
-    /// The end of an attempt that failed. It may be tried again if it has done nothing and what went
-    /// wrong is not bound to go wrong again.
+    /// The end of an attempt that came to nothing before it made a call.
     #[must_use]
-    pub fn error(failure: Failure) -> Self {
-        let is_final = matches!(
-            failure.category,
-            ErrorCategory::UnknownTool
-                | ErrorCategory::InvalidArguments
-                | ErrorCategory::PermissionDenied
-                | ErrorCategory::Rejected
-                | ErrorCategory::Expired
-                | ErrorCategory::Authentication
-                | ErrorCategory::BudgetExceeded
-                | ErrorCategory::Cancelled
-        );
+    pub fn not_begun(failure: Failure) -> Self {
         Self::Error {
-            may_retry: failure.effect == Effect::None && !is_final,
+            may_retry: failure.effect == Effect::None && !is_final(&failure),
             failure,
         }
     }
+
+    /// The end of an attempt that failed, and whose work was this run. It may be tried again if what it did
+    /// may be done twice and what went wrong is not bound to go wrong again.
+    #[must_use]
+    pub fn failed(run: &Run, failure: Failure) -> Self {
+        let mut made = run.calls().filter(|call| call.was_permitted());
+        let may_be_repeated = made.all(|call| {
+            // What a sub-agent did is in a run of its own, and not known here.
+            !run.is_sub_agent(call.tool_name().as_str()) && run.may_be_repeated(call.id())
+        });
+        Self::Error {
+            may_retry: may_be_repeated && failure.effect != Effect::Applied && !is_final(&failure),
+            failure,
+        }
+    }
+}
+
+/// Whether what went wrong is bound to go wrong again.
+fn is_final(failure: &Failure) -> bool {
+    matches!(
+        failure.category,
+        ErrorCategory::UnknownTool
+            | ErrorCategory::InvalidArguments
+            | ErrorCategory::PermissionDenied
+            | ErrorCategory::Rejected
+            | ErrorCategory::Expired
+            | ErrorCategory::Authentication
+            | ErrorCategory::BudgetExceeded
+            | ErrorCategory::Cancelled
+    )
 }
 
 impl Run {
@@ -140,8 +159,8 @@ impl Run {
     /// The first event of the run that works for a task of a plan, which may hold at most `holds`.
     ///
     /// # Errors
-    /// Why the task cannot begin: what it takes from an earlier task is not there, or its run could
-    /// have no name.
+    /// Why the task cannot begin: no call is left for it, what it takes from an earlier task is not
+    /// there, or its run could have no name.
     pub fn task_run(
         &self,
         plan: &PlanState,
@@ -157,10 +176,20 @@ impl Run {
                 "plans and agents hand work to each other too often".to_owned(),
             )
         })?;
+        let calls = plan
+            .task(task.id.as_str())
+            .map_or(0, |(_, state)| state.calls);
+        if calls == 0 {
+            let message = format!(
+                "the run has made all of its {} calls; none is left for this task",
+                self.settings.max_calls
+            );
+            return Err(failed(ErrorCategory::BudgetExceeded, message));
+        }
         let mut settings = Settings {
             // A plan within a plan would have no end that anybody can see.
             plans: false,
-            ..self.rest_of_settings(at)
+            ..self.rest_of_settings(calls, at)
         };
         let mut work = Task {
             description: task.description.to_string(),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_spec::{CallRecord, ToolSpecification};
+use windlass_spec::{CallRecord, NonEmptyText, ToolSpecification};
 
 use super::stand::Stand;
 use super::state::{Entry, Run, TurnState};
@@ -136,9 +136,10 @@ impl Run {
                 let _ = write!(text, "\n- {strategy}");
             }
         }
-        if let Some(gap) = self.offer.as_ref().and_then(|offer| offer.gap.as_ref()) {
+        let missing = self.without_tool();
+        if !missing.is_empty() {
             let _ = write!(text, "\n\n{NO_TOOL_NOTE}");
-            for missing in gap.missing_tools() {
+            for missing in missing {
                 // One line each, whatever the words of the task.
                 let words: Vec<&str> = missing.as_str().split_whitespace().collect();
                 let _ = write!(text, "\n- {}", words.join(" "));
@@ -146,6 +147,20 @@ impl Run {
             let _ = write!(text, "\n{WHAT_TO_SAY}");
         }
         text
+    }
+
+    /// What no tool does of what the task wants. A tool that is not configured is not among that: whoever
+    /// calls it is told what to set, and can say so.
+    fn without_tool(&self) -> Vec<&NonEmptyText> {
+        let Some(gap) = self.offer.as_ref().and_then(|offer| offer.gap.as_ref()) else {
+            return Vec::new();
+        };
+        let is_there = |missing: &NonEmptyText| {
+            let mut told = gap.capabilities().iter();
+            told.any(|told| told.capability == *missing && told.because.is_some())
+        };
+        let missing = gap.missing_tools().iter();
+        missing.filter(|missing| !is_there(missing)).collect()
     }
 
     fn turn_messages(&self, turn: &TurnState) -> Vec<ChatMessage> {

@@ -31,6 +31,8 @@ pub struct Stand {
     pub(super) is_from_outside: bool,
     /// Which of several implementations runs, if there are several.
     pub(super) variant: Option<Variant>,
+    /// How many calls the run of its sub-agent made, or may make as long as it is not over.
+    pub(super) calls: u32,
 }
 
 /// What came of a form that a tool wanted filled in while it ran.
@@ -266,6 +268,23 @@ impl Run {
     pub fn risk(&self, call: &CallId) -> RiskLevel {
         self.entry(call)
             .map_or(RiskLevel::Irreversible, |entry| self.risk_of(entry))
+    }
+
+    /// Whether a call that has begun may be made once more, whatever became of it: if it changes nothing
+    /// that cannot be changed back at any time, or if twice is the same as once. What cannot be undone is
+    /// never made twice.
+    #[must_use]
+    pub fn may_be_repeated(&self, call: &CallId) -> bool {
+        let is_idempotent = || {
+            let (record, _) = self.call(call).ok()?;
+            let tool = self.specification(record.tool_name().as_str())?;
+            tool.attributes().idempotent
+        };
+        match self.risk(call) {
+            RiskLevel::Reversible => true,
+            RiskLevel::ReversibleWithDelay => is_idempotent() == Some(true),
+            RiskLevel::Irreversible => false,
+        }
     }
 
     /// Whether nothing can be done but wait: for a person, or for an undo window to pass.

@@ -77,6 +77,8 @@ pub struct TurnState {
     pub answer: ModelAnswer,
     /// What came of each call it asked for, in that order.
     pub entries: Vec<Entry>,
+    /// The calls that runs of tasks made in it, or may make that are not over.
+    pub(super) calls_of_tasks: u32,
 }
 
 /// What came of a call a model asked for.

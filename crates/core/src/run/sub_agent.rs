@@ -12,7 +12,7 @@ use windlass_spec::{
 
 use super::event::{Event, Task};
 use super::settings::Settings;
-use super::state::Run;
+use super::state::{Entry, Run};
 use crate::gate::Permit;
 
 /// The one argument of a sub-agent.
@@ -54,6 +54,12 @@ impl Run {
         self.agent.tool(name).is_none() && sub_agents.any(|agent| agent.name().as_str() == name)
     }
 
+    /// Whether there is such a call and it goes to a sub-agent.
+    pub(super) fn is_of_sub_agent(&self, call: &CallId) -> bool {
+        let record = self.call(call).ok().map(|(record, _)| record);
+        record.is_some_and(|record| self.is_sub_agent(record.tool_name().as_str()))
+    }
+
     /// The run that works for a call, if a sub-agent does.
     #[must_use]
     pub fn child_run(&self, call: &CallRecord) -> Option<RunId> {
@@ -77,6 +83,10 @@ impl Run {
             .iter()
             .find(|agent| agent.name().as_str() == permit.tool().as_str())?;
         let arguments = permit.into_arguments();
+        let calls = match self.entry(call) {
+            Ok(Entry::Call { stand, .. }) => stand.calls,
+            _ => 0,
+        };
         Some(Event::Started {
             run: child_id(call)?,
             agent: Box::new(agent.clone()),
@@ -89,16 +99,17 @@ impl Run {
                 tainted: self.is_tainted_at(call).unwrap_or(true),
                 ..Task::default()
             },
-            settings: self.rest_of_settings(at),
+            settings: self.rest_of_settings(calls, at),
             at,
         })
     }
 
-    /// The run's limits less what it has used up.
-    pub(super) fn rest_of_settings(&self, at: Timestamp) -> Settings {
+    /// The run's limits less what it has used up, for one that may make so many calls for it.
+    pub(super) fn rest_of_settings(&self, max_calls: u32, at: Timestamp) -> Settings {
         let used = self.usage.input_tokens + self.usage.output_tokens;
         let money = self.usage.microdollars.unwrap_or(0);
         Settings {
+            max_calls,
             max_tokens: self
                 .settings
                 .max_tokens

@@ -201,6 +201,7 @@ fn ended(call: &CallId, end: CallEnd, at: Timestamp) -> Event {
         call: call.clone(),
         end,
         usage: Usage::default(),
+        calls: 0,
         ran: None,
         tainted: false,
         at,
@@ -761,6 +762,7 @@ fn a_cancelled_run_takes_no_more_answers_but_learns_how_its_calls_ended() {
         call: calls[0].clone(),
         end: CallEnd::Cancelled(failure),
         usage: Usage::default(),
+        calls: 0,
         ran: None,
         tainted: false,
         at: at(5),
@@ -949,9 +951,11 @@ fn what_was_said_before_is_shown_as_providers_take_it() {
     );
 }
 
+mod allowance;
 mod holding;
 mod people;
 mod registry;
+mod retrying;
 
 #[test]
 fn whatever_a_failed_tool_tells_of_outside_taints_the_run() {

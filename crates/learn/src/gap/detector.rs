@@ -135,6 +135,7 @@ impl<'a> ToolGapDetector<'a> {
             confidence: named.as_ref().map(|named| rounded(named.probability)),
             nearest_tools: named.map_or_else(Vec::new, |named| self.told(&named)),
             proposed_tool: proposed.as_ref().and_then(propose::written),
+            because: None,
         })
     }
 
@@ -143,6 +144,15 @@ impl<'a> ToolGapDetector<'a> {
     pub fn nearest(&self, text: &str) -> Vec<NearestTool> {
         let found = self.capability(text);
         found.map_or_else(Vec::new, |found| self.told(&found))
+    }
+
+    /// The tool that seems to do what a text says, if one does.
+    #[must_use]
+    pub fn does(&self, text: &str) -> Option<&ToolView<'a>> {
+        let found = self.capability(text)?;
+        let (index, _) = found.nearest.first()?;
+        let tool = self.tools.get(*index)?;
+        (found.probability < self.calibration.threshold).then_some(tool)
     }
 
     /// Which of the capabilities that somebody named for a task no tool at hand has. What is named is
@@ -258,6 +268,7 @@ impl<'a> ToolGapDetector<'a> {
             confidence: Some(rounded(capability.probability)),
             nearest_tools: self.told(capability),
             proposed_tool: proposed.as_ref().and_then(propose::written),
+            because: None,
         })
     }
 }

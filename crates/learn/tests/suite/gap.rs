@@ -232,6 +232,61 @@ fn parameters_are_guessed_from_what_a_task_mentions() {
 }
 
 #[test]
+fn gaps_are_told_from_what_one_of_a_hundred_tools_does() {
+    const VERBS: [&str; 10] = [
+        "create", "delete", "print", "archive", "sign", "copy", "approve", "export", "count",
+        "rename",
+    ];
+    const THINGS: [&str; 10] = [
+        "invoice",
+        "contract",
+        "photo",
+        "playlist",
+        "recipe",
+        "spreadsheet",
+        "badge",
+        "poll",
+        "reservation",
+        "parcel",
+    ];
+    let mut tools = Vec::new();
+    for verb in VERBS {
+        for thing in THINGS {
+            let schema = parameters(&[("id", "string", "Which one, by its number")]);
+            let description = format!("{verb} the {thing} of that number");
+            tools.push((format!("{verb}_{thing}"), description, schema));
+        }
+    }
+    assert_eq!(tools.len(), 100);
+    let views = tools.iter().map(|(name, description, schema)| ToolView {
+        name,
+        description,
+        input_schema: schema,
+    });
+    let detector = ToolGapDetector::new(views);
+    for verb in VERBS {
+        for thing in THINGS {
+            let task = format!("Please {verb} the {thing} 4711");
+            let assessment = detector.assess(&task);
+            let (nearest, _) = assessment.capabilities[0].nearest[0];
+            assert_eq!(tools[nearest].0, format!("{verb}_{thing}"), "{task}");
+            assert!(detector.detect_missing_tools(&task).is_none(), "{task}");
+        }
+    }
+    for task in [
+        "Translate this letter into French",
+        "What is the weather in Paris?",
+        "Calculate the square root of 144",
+        "Turn on the lights in the kitchen",
+        "Send an e-mail to Ann about the meeting",
+    ] {
+        let report = detector.detect_missing_tools(task);
+        let report = report.unwrap_or_else(|| panic!("{task}"));
+        assert_eq!(report.existing_tools_checked().len(), 100);
+    }
+}
+
+#[test]
 fn gaps_are_found_in_the_sample() {
     let cases = read_cases(SAMPLE).expect("the sample reads");
     let report = evaluate(&cases).expect("there are enough");

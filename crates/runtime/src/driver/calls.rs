@@ -34,8 +34,24 @@ pub(super) enum Came {
     Stands {
         for_person: bool,
     },
-    /// A task of a plan ended, and what models cost in it.
-    Task(Box<TaskEnd>, Usage),
+    /// A task of a plan ended, and what was used up in it.
+    Task(Box<TaskEnd>, Spent),
+}
+
+/// What the run that worked for a call or a task has used up.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Spent {
+    pub(super) usage: Usage,
+    pub(super) calls: u32,
+}
+
+impl Spent {
+    pub(super) fn by(run: &Run) -> Self {
+        Self {
+            usage: run.usage(),
+            calls: run.calls_used(),
+        }
+    }
 }
 
 /// What is under way.
@@ -47,10 +63,10 @@ pub(super) enum Of {
 
 pub(super) type Running<'d> = FuturesUnordered<BoxFuture<'d, (Of, Outcome)>>;
 
-/// How a call ended and what models cost in it.
+/// How a call ended and what was used up in it.
 pub(super) struct Ended {
     end: CallEnd,
-    usage: Usage,
+    spent: Spent,
     /// Whether what it brought comes from outside.
     is_tainted: bool,
     /// Which of several implementations ran, if that is not the one it began with.
@@ -61,7 +77,7 @@ impl From<CallEnd> for Ended {
     fn from(end: CallEnd) -> Self {
         Self {
             end,
-            usage: Usage::default(),
+            spent: Spent::default(),
             is_tainted: false,
             variant: None,
         }
@@ -103,6 +119,8 @@ impl<'d> Drive<'d> {
         }
         let mut stands = None;
         loop {
+            // Whoever changes a plan that is busy is heard before its next task begins.
+            self.take_plan_mail().await?;
             let left = self
                 .go_on_with_plans(&mut plans, &mut running, &cancel)
                 .await?;
@@ -142,7 +160,6 @@ impl<'d> Drive<'d> {
                         cancel.cancel();
                         self.take_mail().await?;
                     }
-                    self.take_plan_mail().await?;
                 }
                 Err(_) => {
                     cancel.cancel();
@@ -313,7 +330,8 @@ impl<'d> Drive<'d> {
         let event = Event::CallEnded {
             call: call.clone(),
             end: ended.end,
-            usage: ended.usage,
+            usage: ended.spent.usage,
+            calls: ended.spent.calls,
             ran,
             tainted: ended.is_tainted,
             at,
@@ -336,7 +354,7 @@ async fn work_as_child(driver: Driver, first: Option<Event>) -> Outcome {
     Ok(match run.end() {
         Some(end) => Came::Ended(Box::new(Ended {
             end: end_of_child(&run, end),
-            usage: run.usage(),
+            spent: Spent::by(&run),
             is_tainted: run.is_tainted(),
             variant: None,
         })),
@@ -394,13 +412,19 @@ pub(super) fn end_of_child(run: &Run, end: &RunEnd) -> CallEnd {
 fn effect(run: &Run) -> Effect {
     let mut effect = Effect::None;
     for call in run.calls() {
-        if run.risk(call.id()) == RiskLevel::Reversible {
+        // To hand work over changes nothing, but whoever failed at it may have.
+        let is_handed_over = run.is_sub_agent(call.tool_name().as_str());
+        if run.risk(call.id()) == RiskLevel::Reversible && !is_handed_over {
             continue;
         }
         match call.outcome() {
-            Some(Ok(_)) => effect = Effect::Applied,
-            Some(Err(failure)) if failure.effect == Effect::Unknown => return Effect::Unknown,
-            Some(Err(_)) | None => {}
+            Some(Ok(_)) if !is_handed_over => effect = Effect::Applied,
+            Some(Err(failure)) => match failure.effect {
+                Effect::Unknown => return Effect::Unknown,
+                Effect::Applied => effect = Effect::Applied,
+                Effect::None => {}
+            },
+            Some(Ok(_)) | None => {}
         }
     }
     effect

@@ -276,7 +276,7 @@ impl Drive<'_> {
         let (record, _) = self.run.call(call)?;
         let risk = self.run.risk(call);
         let is_under_way = record.state() == CallState::Running;
-        if is_under_way && !self.may_go_on(call, risk).await? {
+        if is_under_way && !self.may_go_on(call).await? {
             return Ok(None);
         }
         // Who wants the run stopped wants no further effect.
@@ -364,14 +364,8 @@ impl Drive<'_> {
     /// Whether a call may run again whose start an earlier process wrote down and whose end it did
     /// not. What may have had an effect may not, unless twice is the same as once; a person is asked
     /// what became of it.
-    async fn may_go_on(&mut self, call: &CallId, risk: RiskLevel) -> Result<bool, DriveError> {
-        let (record, _) = self.run.call(call)?;
-        let is_idempotent = self
-            .run
-            .specification(record.tool_name().as_str())
-            .and_then(|tool| tool.attributes().idempotent)
-            .unwrap_or(false);
-        if risk == RiskLevel::Reversible || (is_idempotent && risk != RiskLevel::Irreversible) {
+    async fn may_go_on(&mut self, call: &CallId) -> Result<bool, DriveError> {
+        if self.run.may_be_repeated(call) {
             return Ok(true);
         }
         let failure = Failure::new(

@@ -9,7 +9,7 @@ use windlass_spec::{RawUserIntent, ToolGapReport};
 use windlass_store::Durability;
 
 use super::{Drive, DriveError};
-use crate::gap::{GapCheck, before_run, before_run_by_model};
+use crate::gap::{GapCheck, Lacking, before_run, before_run_by_model};
 use crate::intake::{Offered, find};
 
 /// How many tools are found if nothing is said.
@@ -76,15 +76,33 @@ impl Drive<'_> {
     /// What no tool seems to do of what the task asks. Where the model is asked and does not answer, the
     /// matcher alone says.
     async fn gap_before_run(&self, check: GapCheck) -> Option<ToolGapReport> {
+        let (run, rules) = (&self.run, &self.rules);
+        let lacking = self.lacking();
         if check.ask_model {
             let cancel = self.driver.stop.at_once.child_token();
             let model = &*self.worker.model;
-            let asked = before_run_by_model(&self.run, &self.rules, check, model, &cancel).await;
-            if let Some(found) = asked {
+            let asked = before_run_by_model(run, rules, check, &lacking, model, &cancel);
+            if let Some(found) = asked.await {
                 return found;
             }
         }
-        before_run(&self.run, &self.rules, check)
+        before_run(run, rules, check, &lacking)
+    }
+
+    /// The tools behind which there is nothing yet that can do anything.
+    fn lacking(&self) -> Vec<Lacking> {
+        let tools = self.run.allowed_tools();
+        let lacking = tools.filter_map(|declared| {
+            let tool = self
+                .driver
+                .crew
+                .tool(self.worker, declared.name().as_str())?;
+            Some(Lacking {
+                tool: declared.name().clone(),
+                because: tool.tool().not_configured()?.to_owned(),
+            })
+        });
+        lacking.collect()
     }
 
     /// What comes of looking for tools.

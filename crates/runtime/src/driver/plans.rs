@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use windlass_core::gate::Permit;
-use windlass_core::model::Usage;
 use windlass_core::run::{
     CREATE_EXECUTION_PLAN, CallEnd, Event, GET_EXECUTION_STATUS, PlanState, PlanTaskStatus, Run,
     RunEnd, TaskEnd, UPDATE_TASK_STATUS,
@@ -18,7 +17,7 @@ use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan};
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure};
 use windlass_store::{Durability, Message};
 
-use super::calls::{Came, Of, Outcome, Running, drive_child, end_of_child};
+use super::calls::{Came, Of, Outcome, Running, Spent, drive_child, end_of_child};
 use super::{Drive, DriveError, Driver, Stop};
 
 /// The plans that calls of a turn carry out.
@@ -121,6 +120,8 @@ impl<'d> Drive<'d> {
                 task,
                 status,
                 result: arguments.get("result").cloned(),
+                // What cannot be told is taken for tainted.
+                tainted: self.run.is_tainted_at(call).unwrap_or(true),
                 by: None,
                 at: self.driver.durable.now(),
             };
@@ -164,6 +165,9 @@ impl<'d> Drive<'d> {
             } else if !left.is_empty() {
                 Some(left.contains(&true))
             } else if is_stopping && !state.is_over() {
+                Some(false)
+            } else if self.run.waits_for_calls(state) {
+                // Whoever has them is left, too.
                 Some(false)
             } else {
                 // Without a model there is only a person to do what is done by hand.
@@ -210,9 +214,8 @@ impl<'d> Drive<'d> {
         }
         // One that cannot begin may let others begin, or take their place.
         while let Some(plan) = self.run.plan(id)
-            && let Some(task) = plan.can_begin().first()
+            && let Some(task) = self.run.next_task(plan)
         {
-            let task = task.id.clone();
             let attempts = plan
                 .task(task.as_str())
                 .map_or(0, |(_, state)| state.attempts);
@@ -250,9 +253,9 @@ impl<'d> Drive<'d> {
         let first = match self.run.task_run(plan, declared, attempt, holds, now) {
             Ok(first) => first,
             Err(failure) => {
-                let end = TaskEnd::error(failure);
+                let end = TaskEnd::not_begun(failure);
                 return self
-                    .end_task(id, task, attempt, end, Usage::default())
+                    .end_task(id, task, attempt, end, Spent::default())
                     .await;
             }
         };
@@ -277,8 +280,8 @@ impl<'d> Drive<'d> {
     ) -> Result<(), DriveError> {
         plans.in_hand.remove(&(plan.clone(), task.clone()));
         match came {
-            Came::Task(end, usage) => {
-                self.end_task(&plan, &task, attempt, *end, usage).await?;
+            Came::Task(end, spent) => {
+                self.end_task(&plan, &task, attempt, *end, spent).await?;
             }
             Came::Stands { for_person } => {
                 plans.left.insert((plan, task), for_person);
@@ -294,14 +297,15 @@ impl<'d> Drive<'d> {
         task: &PlanTaskId,
         attempt: u32,
         end: TaskEnd,
-        usage: Usage,
+        spent: Spent,
     ) -> Result<(), DriveError> {
         let event = Event::TaskEnded {
             plan: plan.clone(),
             task: task.clone(),
             attempt,
             end,
-            usage,
+            usage: spent.usage,
+            calls: spent.calls,
             at: self.driver.durable.now(),
         };
         self.happen(event, Durability::Relaxed).await
@@ -309,7 +313,7 @@ impl<'d> Drive<'d> {
 
     /// Takes what others want of the plans of this run.
     pub(super) async fn take_plan_mail(&mut self) -> Result<(), DriveError> {
-        if self.run.plans().is_empty() {
+        if self.run.plans().is_empty() || self.run.end().is_some() {
             return Ok(());
         }
         for mail in self.journal.mail().await? {
@@ -353,8 +357,8 @@ fn came_of_task(run: &Run) -> Came {
                 result: result.clone(),
                 tainted,
             },
-            Some(Err(failure)) => TaskEnd::error(failure),
-            None => TaskEnd::error(Failure::new(
+            Some(Err(failure)) => TaskEnd::failed(run, failure),
+            None => TaskEnd::not_begun(Failure::new(
                 ErrorCategory::Internal,
                 Effect::None,
                 "the call was not made",
@@ -364,11 +368,11 @@ fn came_of_task(run: &Run) -> Came {
             CallEnd::Success(result) => TaskEnd::Success { result, tainted },
             CallEnd::Cancelled(failure) => TaskEnd::Cancelled(failure),
             CallEnd::Error(failure) | CallEnd::Timeout(failure) | CallEnd::Unknown(failure) => {
-                TaskEnd::error(failure)
+                TaskEnd::failed(run, failure)
             }
         },
     };
-    Came::Task(Box::new(end), run.usage())
+    Came::Task(Box::new(end), Spent::by(run))
 }
 
 fn wrong(errors: &PlanErrors) -> String {

@@ -197,6 +197,8 @@ pub fn mail_event(mail: Mail, at: Timestamp) -> Event {
             task,
             status,
             result,
+            // A person answers for what they say.
+            tainted: false,
             by,
             at,
         },

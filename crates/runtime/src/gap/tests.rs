@@ -6,18 +6,57 @@ use super::{Says, capabilities, says_it_cannot};
 fn an_answer_that_says_it_cannot_is_told_from_one_that_does() {
     for answer in [
         "I don’t have a tool for that.",
+        "I do not have access to any tool that books flights.",
+        "I currently have no tool to do so.",
         "There is no tool that books flights.",
+        "There's no suitable tool available.",
         "I cannot do this: none of my tools fits the task.",
+        "None of the available tools can send a letter.",
+        "No tool can translate this.",
+        "I found no tool for it.",
+        "I lack the tools to do that.",
+        "My tools do not reach the printer.",
+        "I couldn't find a tool for this task.",
+        "I have no function for translating.",
+        "There is no available function to do this.",
+        "I cannot do that without a tool.",
     ] {
         assert_eq!(says_it_cannot(answer), Some(Says::WantOfTool), "{answer}");
     }
-    for answer in ["I'm unable to help with that.", "Sorry, I can't."] {
+    for answer in [
+        "I'm unable to help with that.",
+        "Sorry, I can't.",
+        "I could not book it.",
+        "I was not able to do that.",
+    ] {
         assert_eq!(says_it_cannot(answer), Some(Says::Cannot), "{answer}");
     }
+}
+
+#[test]
+fn an_answer_that_speaks_of_tools_and_lacks_none_is_no_gap() {
     for answer in [
         "Hello, Ada!",
         "The cannon cannot be seen.",
+        "Hawaii cannot be reached by train.",
         "It costs 3 euros.",
+        "No tools were needed: 2 and 2 is 4.",
+        "There are no tools needed for that.",
+        "There were no tools required.",
+        "I didn't need any tools for this.",
+        "I did not use any tool.",
+        "I don't have to call any tools here.",
+        "None of the tools were needed.",
+        "The button has no tooltip.",
+        "There is no functional change.",
+        "There is no function named `parse` in the file.",
+        "The module has no functions.",
+        "No function was changed.",
+        "It can be assembled without a tool.",
+        "There is no tool in the garage.",
+        "I couldn't find any mistakes in the letter.",
+        "I cannot recommend it enough.",
+        "The tools are in the shed.",
     ] {
         assert_eq!(says_it_cannot(answer), None, "{answer}");
     }

@@ -7,7 +7,7 @@ use windlass_core::model::{ModelAnswer, Usage};
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_model::ScriptedModel;
 use windlass_runtime::{Crew, Driver, Durable as _, InMemory, Stop, now};
-use windlass_spec::{AgentFile, CallState, RunId};
+use windlass_spec::{AgentFile, CallRecord, CallState, ErrorCategory, RunId};
 
 use super::support::{call, finish, greeting, new_task, worker};
 
@@ -63,6 +63,29 @@ async fn a_sub_agent_is_a_run_of_its_own_with_a_parent() {
     // What the child spent counts against the parent's budget.
     assert_eq!(run.usage().input_tokens, 7);
     assert_eq!(run.usage().microdollars, Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_a_sub_agent_count_against_the_run_it_works_for() {
+    let greet = |name: &str| call("sayHello", json!({ "name": name }));
+    let greeter = ScriptedModel::answers([greet("Ada"), greet("Bob"), finish("Hello!")]);
+    let host = ScriptedModel::answers([
+        call("greeter", json!({"task": "Greet Ada and Bob."})),
+        call("greeter", json!({"task": "Greet Eve."})),
+        finish("They were greeted."),
+    ]);
+    let kept = InMemory::default();
+    let driver = Driver::new(crew(host, greeter), Arc::new(kept.clone()));
+    let mut task = new_task("Welcome them.");
+    task.settings.max_calls = 2;
+    let run = driver.start(task).await.unwrap();
+    let child = RunId::new(format!("{}.1.0", run.id())).unwrap();
+    let child = Run::fold(&kept.events(&child)).unwrap();
+    let states: Vec<_> = child.calls().map(CallRecord::state).collect();
+    assert_eq!(states, [CallState::Success, CallState::Error]);
+    let refused = run.calls().nth(1).unwrap().outcome().unwrap().unwrap_err();
+    assert_eq!(refused.category, ErrorCategory::BudgetExceeded);
+    assert_eq!(run.calls_used(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

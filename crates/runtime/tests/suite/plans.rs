@@ -28,6 +28,9 @@ const FILE: &str = r#"
   [flaky:Tool {description: "Fails for the first few times", risk: reversible} | (name::Text)==>(times::Int)==>(::Text)],
   [surf:Tool {description: "Reads what strangers wrote", risk: reversible, open_world: true} | (name::Text)==>(::Text)],
   [send:Tool {description: "Sends something", risk: reversible_with_delay, undo_window_seconds: 0} | (name::Text)==>(::Text)],
+  [post:Tool {description: "Posts something and says it cannot", risk: reversible_with_delay, undo_window_seconds: 0} | (name::Text)==>(::Text)],
+  [put:Tool {description: "Puts something in its place and says it cannot", risk: reversible_with_delay, idempotent: true, undo_window_seconds: 0} | (name::Text)==>(::Text)],
+  [drop:Tool {description: "Drops something and says it cannot", risk: irreversible} | (name::Text)==>(::Text)],
   [pay:Tool {description: "Pays somebody", risk: irreversible} | (name::Text)==>(::Text)]]
 "#;
 
@@ -91,6 +94,21 @@ impl Workshop {
                 "(name: Text) --> IO Text",
             ),
             tool("send", "Sends something", "(name: Text) --> IO Text"),
+            tool(
+                "post",
+                "Posts something and says it cannot",
+                "(name: Text) --> IO Text",
+            ),
+            tool(
+                "put",
+                "Puts something in its place and says it cannot",
+                "(name: Text) --> IO Text",
+            ),
+            tool(
+                "drop",
+                "Drops something and says it cannot",
+                "(name: Text) --> IO Text",
+            ),
             tool("pay", "Pays somebody", "(name: Text) --> IO Text"),
         ] {
             library.register(tool);
@@ -168,6 +186,9 @@ async fn work(tool: &str, book: &Book, arguments: &Value) -> Result<Value, ToolE
         .count();
     if tool == "flaky" && times as u64 <= arguments["times"].as_u64().unwrap_or(0) {
         return Err(ToolError::new("not yet"));
+    }
+    if matches!(tool, "post" | "put" | "drop") {
+        return Err(ToolError::new("not today").without_effect());
     }
     Ok(match tool {
         "work" => json!({"name": name, "letters": [name]}),
@@ -252,6 +273,45 @@ async fn tasks_run_in_order_and_otherwise_at_the_same_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn plan_of_a_thousand_tasks_is_carried_out_in_order() {
+    let workshop = Workshop::new();
+    let tasks: Vec<Value> = (0..1_000)
+        .map(|number: usize| {
+            let before: Vec<String> = [20, 33]
+                .iter()
+                .filter_map(|back| Some(format!("t{}", number.checked_sub(*back)?)))
+                .collect();
+            let before: Vec<&str> = before.iter().map(String::as_str).collect();
+            working(&format!("t{number}"), 0, &before)
+        })
+        .collect();
+    let mut new = carry_out(json!({"max_parallel": 16, "tasks": tasks}));
+    new.settings.max_calls = 1_001;
+    let run = workshop.driver([]).start(new).await.unwrap();
+    assert_eq!(plan(&run).status(), PlanTaskStatus::Success);
+    assert_eq!(run.calls_used(), 1_001);
+    assert!(workshop.most_at_once() <= 16);
+    let book = workshop.book();
+    assert_eq!(book.len(), 2_000);
+    let places: BTreeMap<String, usize> = book
+        .iter()
+        .enumerate()
+        .map(|(place, done)| (format!("{done:?}"), place))
+        .collect();
+    let place = |done: Done| places[&format!("{done:?}")];
+    for (task, _) in plan(&run).tasks() {
+        let begun = place(Done::Begun(task.id.to_string()));
+        for before in &task.depends_on {
+            assert!(
+                place(Done::Ended(before.to_string())) < begun,
+                "{}",
+                task.id
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sequential_plan_runs_one_task_after_the_other() {
     let workshop = Workshop::new();
     let tasks: Vec<Value> = (0..5)
@@ -303,6 +363,27 @@ async fn task_that_fails_is_tried_again_and_then_decides_about_the_rest() {
     assert_eq!(found["after_never"], PlanTaskStatus::Skipped);
     assert_eq!((workshop.times("twice"), workshop.times("never")), (3, 2));
     assert_eq!(plan(&run).status(), PlanTaskStatus::Error);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_often_a_task_is_tried_goes_by_the_risk_of_its_call() {
+    let workshop = Workshop::new();
+    let failing = |tool: &str| {
+        json!({"id": tool, "tool": tool, "arguments": {"name": tool}, "retries": 2,
+               "confidence": 0.99, "on_failure": "skip_dependents"})
+    };
+    let reading = json!({"id": "flaky", "tool": "flaky", "arguments": {"name": "flaky", "times": 9},
+                         "retries": 2, "on_failure": "skip_dependents"});
+    let tasks = [reading, failing("post"), failing("put"), failing("drop")];
+    let tasks = json!({ "tasks": tasks });
+    let run = workshop.driver([]).start(carry_out(tasks)).await.unwrap();
+    assert_eq!(workshop.approve_all(), 1);
+    let run = workshop.driver([]).resume(run.id()).await.unwrap();
+    assert_eq!(run.end(), Some(&RunEnd::Completed));
+    for (task, times) in [("flaky", 3), ("post", 1), ("put", 3), ("drop", 1)] {
+        assert_eq!(workshop.times(task), times, "{task}");
+        assert_eq!(statuses(&run)[task], PlanTaskStatus::Error, "{task}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -369,6 +450,55 @@ async fn what_a_plan_read_from_outside_taints_the_run_that_made_it() {
     let run = workshop.driver(answers).start(by_model()).await.unwrap();
     assert_eq!(run.standing(), Some(RunEnd::WaitingForPerson));
     assert_eq!(workshop.times("mail"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_model_says_of_its_own_task_after_reading_from_outside_is_tainted() {
+    let tasks = json!({"tasks": [
+        {"id": "read", "description": "Read the page"},
+        {"id": "mail", "tool": "send", "arguments": {"name": {"$from": "read"}},
+         "confidence": 0.99, "depends_on": ["read"]},
+    ]});
+    let mark = json!({"task_id": "read", "status": "success", "result": "page"});
+    let of_outside = [call("surf", json!({"name": "page"}))];
+    let of_inside = [call("work", json!({"name": "note", "ms": 1}))];
+    for (reading, is_tainted) in [(of_outside, true), (of_inside, false)] {
+        let workshop = Workshop::new();
+        let answers = [call(CREATE_EXECUTION_PLAN, tasks.clone())];
+        let answers = answers.into_iter().chain(reading);
+        let marked = [call(UPDATE_TASK_STATUS, mark.clone()), finish("Done.")];
+        let driver = workshop.driver(answers.chain(marked));
+        let run = driver.start(by_model()).await.unwrap();
+        let (_, read) = plan(&run).task("read").unwrap();
+        assert_eq!(read.tainted, is_tainted);
+        let waits = run.standing() == Some(RunEnd::WaitingForPerson);
+        assert_eq!(waits, is_tainted, "{:?}", run.response());
+        let sent = workshop.times("page") - usize::from(is_tainted);
+        assert_eq!(sent, usize::from(!is_tainted));
+        // Whoever takes the run up again sees the same.
+        let folded = workshop.store().fold(run.id()).unwrap();
+        assert_eq!(folded.plans(), run.plans());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_tasks_count_against_the_run_that_made_the_plan() {
+    let workshop = Workshop::new();
+    let tasks: Vec<Value> = (0..10)
+        .map(|number| working(&format!("t{number}"), 1, &[]))
+        .collect();
+    let mut new = carry_out(json!({"max_parallel": 3, "tasks": tasks}));
+    new.settings.max_calls = 5;
+    let run = workshop.driver([]).start(new).await.unwrap();
+    // One of them made the plan.
+    let ended = |done: &&Done| matches!(done, Done::Ended(_));
+    assert_eq!(workshop.book().iter().filter(ended).count(), 4);
+    let refused = plan(&run)
+        .tasks()
+        .find_map(|(_, state)| state.failure.as_ref());
+    assert_eq!(refused.unwrap().category, ErrorCategory::BudgetExceeded);
+    assert_eq!(plan(&run).status(), PlanTaskStatus::Error);
+    assert_eq!(run.calls_used(), 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -475,6 +605,37 @@ async fn plan_that_waits_can_be_changed_and_marked_by_people() {
         _ => None,
     });
     assert_eq!(by.unwrap().as_str(), "bob");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plan_that_is_busy_takes_what_people_say_before_its_next_task() {
+    let workshop = Workshop::new();
+    // One task follows the other, and none takes long enough for anybody to look around meanwhile.
+    let tasks: Vec<Value> = (0..12)
+        .map(|number| working(&format!("t{number}"), 100, &[]))
+        .collect();
+    let tasks = json!({"execution_mode": "sequential", "tasks": tasks});
+    let driver = workshop.driver([]);
+    let run = tokio::spawn(async move { driver.start(carry_out(tasks)).await });
+    while workshop.book().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let store = workshop.store();
+    let runs = store.runs(&windlass_store::RunFilter::default()).unwrap();
+    let outer = runs.iter().min_by_key(|run| run.run.as_str().len());
+    let id = format!("{}:1:0", outer.unwrap().run).parse().unwrap();
+    let last = PlanTaskId::new("t11").unwrap();
+    let status = (&last, PlanTaskStatus::Skipped);
+    let mail = store.mark_task(&id, status, None, &identity("bob"), now());
+    let run = run.await.unwrap().unwrap();
+    assert_eq!(statuses(&run)["t11"], PlanTaskStatus::Skipped);
+    assert_eq!((workshop.times("t10"), workshop.times("t11")), (1, 0));
+    // It was taken long before the end, and by the event it asks for.
+    let seq = store.taken(mail.unwrap()).unwrap().unwrap();
+    let events = store.events(run.id()).unwrap();
+    let taken = events.iter().position(|(number, _)| *number == seq);
+    assert!(matches!(events[taken.unwrap()].1, Event::TaskMarked { .. }));
+    assert!(taken.unwrap() + 10 < events.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -44,6 +44,17 @@ pub enum PlanError {
         /// What was probably meant.
         nearest: Option<String>,
     },
+    /// `dependencies` tells what a task waits for that is not there.
+    #[error(
+        "`dependencies` says what `{task}` waits for, which is no task of the plan{}",
+        meant(nearest.as_deref())
+    )]
+    UnknownDependent {
+        /// The name.
+        task: String,
+        /// What was probably meant.
+        nearest: Option<String>,
+    },
     /// Tasks that wait for each other.
     #[error("these tasks wait for each other: {}", .0.join(" -> "))]
     Cycle(Vec<String>),

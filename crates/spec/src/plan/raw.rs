@@ -99,7 +99,10 @@ impl TryFrom<RawPlan> for Plan {
         let names: BTreeSet<&str> = raw.tasks.iter().map(|task| task.id.as_str()).collect();
         for (task, dependencies) in &raw.dependencies {
             if !names.contains(task.as_str()) {
-                errors.push(unknown_dependency("", task, &names));
+                errors.push(PlanError::UnknownDependent {
+                    task: task.chars().take(LONGEST_ID).collect(),
+                    nearest: nearest(task, names.iter().copied()).map(str::to_owned),
+                });
             }
             let known = dependencies.iter();
             let unknown = known.filter(|name| !names.contains(name.as_str()));

@@ -75,6 +75,12 @@ fn dependencies_that_do_not_exist_are_named_wherever_they_stand() {
             .any(|line| line.contains("did you mean `fetch`"))
     );
     assert!(told.iter().any(|line| line.contains("`gone`")));
+    let unknown = told.iter().find(|line| line.contains("`nobody`")).unwrap();
+    assert_eq!(
+        unknown,
+        "`dependencies` says what `nobody` waits for, which is no task of the plan"
+    );
+    assert!(!told.iter().any(|line| line.contains("``")), "{told:?}");
     assert!(told.iter().any(|line| line.contains("`nobody`")));
 }
 

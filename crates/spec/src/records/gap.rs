@@ -70,6 +70,10 @@ pub struct MissingCapability {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Text>")]
     pub proposed_tool: Option<NonEmptyText>,
+    /// Why a tool that the agent has does not do it: that it is not configured, say, and what to set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::Text>")]
+    pub because: Option<NonEmptyText>,
 }
 
 /// A report of missing tools. There is none without at least one.
@@ -117,6 +121,18 @@ impl ToolGapReport {
             capabilities,
             ..report
         })
+    }
+
+    /// The same report, with what is known about each thing that is missing put otherwise. What is missing
+    /// stays.
+    #[must_use]
+    pub fn with_each(mut self, change: impl Fn(&mut MissingCapability)) -> Self {
+        for missing in &mut self.capabilities {
+            let capability = missing.capability.clone();
+            change(missing);
+            missing.capability = capability;
+        }
+        self
     }
 
     /// The same report, with how sure it is.

@@ -1,9 +1,10 @@
 //! Views of a call: the forms in which other systems know one, each with its own keys and words.
 //! A view is made from a [`CallRecord`] and says nothing the record does not. A call that was never
-//! permitted has no view: it was asked for and not made.
+//! permitted has no view but the answer to whoever asked for it: it was asked for and not made.
 
 mod execution;
 mod invocation;
+mod response;
 mod tool_call;
 mod tool_call_record;
 

@@ -3,16 +3,19 @@
 use std::time::Duration;
 
 use rusqlite::Connection;
-use windlass_core::approval::{PersonDecision, Reach, Scope, Standing};
-use windlass_core::run::{Event, RunEnd};
+use serde_json::{Value, json};
+use windlass_core::approval::{PersonDecision, Principal, Reach, Scope, Standing};
+use windlass_core::run::{Event, PlanTaskStatus, Run, RunEnd, TaskEnd};
+use windlass_spec::plan::{Plan, PlanTaskId, RawPlan};
 use windlass_store::{
-    DEFAULT_RETENTION, Durability, Error, HoldFilter, Kept, KeptBecause, Purged, Store,
+    DEFAULT_RETENTION, Durability, Error, HoldFilter, Kept, KeptBecause, Message, Purged, Store,
 };
 
 use super::asking::{approval, asks, call, event, now, tool, who};
 use super::holds::hold;
 use super::support::{
-    at, contains, drive, file_bytes, id, new_run, open, start, started, success, unknown,
+    answered, asked, at, contains, drive, file_bytes, id, new_run, open, start, started, success,
+    unknown,
 };
 
 const DAY: i64 = 24 * 60 * 60;
@@ -29,7 +32,7 @@ fn a_purge_removes_what_was_said_and_keeps_that_it_happened() {
     let secret_of_the_task = "Where did grandmother hide the cutlery?";
     let event = started("r1", secret_of_the_task);
     let journal = store.start(new_run(), &event, Durability::Synced).unwrap();
-    let mut run = windlass_core::run::Run::fold([&event]).unwrap();
+    let mut run = Run::fold([&event]).unwrap();
     drive(&journal, &mut run, 8, &success());
     journal.end(&RunEnd::Completed).unwrap();
     assert!(contains(&file_bytes(&store), secret_of_the_task));
@@ -65,6 +68,147 @@ fn a_purge_removes_what_was_said_and_keeps_that_it_happened() {
             .removed
             .is_empty(),
         "once is enough"
+    );
+}
+
+fn plan(tasks: Value) -> Plan {
+    let raw: RawPlan = serde_json::from_value(json!({"goal": GOAL, "tasks": tasks})).unwrap();
+    Plan::try_from(raw).unwrap()
+}
+
+const GOAL: &str = "Sell the cutlery of grandmother";
+
+/// What a run with a plan says, in every place where it says something.
+const SAID: [&str; 6] = [
+    GOAL,
+    "Ask uncle Theodore first",
+    "Ask aunt Wilhelmina instead",
+    "Theodore wants the spoons",
+    "Wilhelmina wants the forks",
+    "found in the attic",
+];
+
+/// A run that made a plan, which a person marked and changed, and that is over.
+fn ended_with_plan(store: &Store, run: &str) {
+    let mut first = started(run, "Sell it by a plan.");
+    let Event::Started { settings, .. } = &mut first else {
+        panic!("{first:?}");
+    };
+    settings.plans = true;
+    let journal = store.start(new_run(), &first, Durability::Synced).unwrap();
+    let mut state = Run::fold([&first]).unwrap();
+    let search = json!({"id": "look", "tool": "search", "arguments": {"query": "cutlery"}});
+    let first_plan = plan(json!([
+        search, {"id": "ask", "description": SAID[1]},
+        {"id": "last", "description": "Sell it", "depends_on": ["ask"]},
+    ]));
+    let making = asked("create_execution_plan", json!(first_plan));
+    let answer = answered(&state, vec![making], 1);
+    state.apply(&answer).unwrap();
+    journal.append(&answer, Durability::Relaxed).unwrap();
+    drive(&journal, &mut state, 2, &success());
+    let id = call(run, 0);
+    let task = |name: &str| PlanTaskId::new(name).unwrap();
+    for event in [
+        Event::Planned {
+            call: id.clone(),
+            plan: Box::new(first_plan),
+            at: at(3),
+        },
+        Event::TaskStarted {
+            plan: id.clone(),
+            task: task("look"),
+            attempt: 1,
+            at: at(4),
+        },
+        Event::TaskEnded {
+            plan: id.clone(),
+            task: task("look"),
+            attempt: 1,
+            end: TaskEnd::Success {
+                result: json!(SAID[5]),
+                tainted: false,
+            },
+            usage: windlass_core::model::Usage::default(),
+            calls: 0,
+            at: at(5),
+        },
+    ] {
+        state.apply(&event).unwrap();
+        journal.append(&event, Durability::Relaxed).unwrap();
+    }
+    let by = who("bea");
+    let changed = plan(json!([
+        search, {"id": "ask", "description": SAID[1]}, {"id": "other", "description": SAID[2]},
+    ]));
+    store.replan(&id, &changed, &by, at(6)).unwrap();
+    for (name, result) in [("ask", SAID[3]), ("other", SAID[4])] {
+        let task = task(name);
+        let status = (&task, PlanTaskStatus::Success);
+        store
+            .mark_task(&id, status, Some(json!(result)), &by, at(6))
+            .unwrap();
+    }
+    for mail in journal.mail().unwrap() {
+        let event = event_of(&mail.message, &by.principal);
+        state.apply(&event).unwrap();
+        let event = journal.redacted(event).unwrap();
+        journal.append_taking(&event, mail.id).unwrap();
+    }
+    assert!(state.plans()[0].is_over());
+    drive(&journal, &mut state, 1, &success());
+    journal.end(&RunEnd::Completed).unwrap();
+}
+
+/// The event that a mail about a plan leads to.
+fn event_of(message: &Message, by: &Principal) -> Event {
+    match message.clone() {
+        Message::Mark {
+            plan,
+            task,
+            status,
+            result,
+        } => Event::TaskMarked {
+            plan,
+            task,
+            status,
+            result,
+            tainted: false,
+            by: Some(by.clone()),
+            at: at(7),
+        },
+        Message::Replan { plan, tasks } => Event::Replanned {
+            plan,
+            tasks,
+            by: by.clone(),
+            at: at(7),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_purge_removes_what_a_plan_said_and_keeps_who_changed_it() {
+    let (_directory, store) = open();
+    ended_with_plan(&store, "r1");
+    assert_eq!(store.plans(10).unwrap().len(), 1);
+    for said in SAID {
+        assert!(contains(&file_bytes(&store), said), "{said}");
+    }
+    assert_eq!(purge_everything(&store).removed.len(), 1);
+    for said in SAID {
+        assert!(!contains(&file_bytes(&store), said), "{said}");
+    }
+    assert_eq!(store.plans(10).unwrap(), []);
+    let connection = elsewhere(&store);
+    let mut left = connection
+        .prepare("SELECT kind || ' by ' || sent_by || ' ' || body FROM mailbox ORDER BY id")
+        .unwrap();
+    let left = left.query_map([], |row| row.get(0)).unwrap();
+    let left: Vec<String> = left.map(Result::unwrap).collect();
+    assert_eq!(
+        left,
+        ["replan by bea {}", "mark by bea {}", "mark by bea {}"]
     );
 }
 

@@ -133,6 +133,7 @@ pub(crate) fn next_event(run: &Run, second: i64, end: &CallEnd) -> Event {
                     call,
                     end: end.clone(),
                     usage: Usage::default(),
+                    calls: 0,
                     ran: None,
                     tainted: false,
                     at: at(second),

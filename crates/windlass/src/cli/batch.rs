@@ -23,7 +23,7 @@ use super::live::bar;
 use super::run::block_on;
 use super::tasks::Tasks;
 use super::terminal::{complain, put, visible};
-use super::{crew, data};
+use super::{crew, data, gaps};
 
 pub(super) fn run(command: &RunTask, file: &Path, chosen: &Chosen) -> anyhow::Result<Outcome> {
     let mut read = Tasks::read(file, chosen)?;
@@ -217,10 +217,17 @@ fn tell(task: &TaskInput, run: Option<&Run>, bar: &ProgressBar) -> anyhow::Resul
         put(&format!("{}\n", serde_json::to_string(&output)?))?;
     }
     bar.inc(1);
-    let told = format!("{}: {word}{}", task.task_id, why(&end));
-    match bar.is_hidden() {
-        true => complain(&told)?,
-        false => bar.println(visible(&told)),
+    let mut told = vec![format!("{word}{}", why(&end))];
+    // What showed before the run is not told again in the words of after it.
+    if let Some(gap) = gaps::of_run(run).first() {
+        told.extend(gaps::lines(gap));
+    }
+    for told in told {
+        let told = format!("{}: {told}", task.task_id);
+        match bar.is_hidden() {
+            true => complain(&told)?,
+            false => bar.println(visible(&told)),
+        }
     }
     Ok(exit_code(run))
 }

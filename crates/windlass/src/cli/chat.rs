@@ -27,7 +27,7 @@ use super::report::Reporter;
 use super::run::{block_on, watch};
 use super::terminal::{complain, say};
 use super::trace::drawn;
-use super::{Outcome, approvals, crew, data};
+use super::{Outcome, approvals, crew, data, gaps};
 
 /// What can be asked of the program itself, and what comes of it.
 const COMMANDS: [(&str, &str); 4] = [
@@ -306,6 +306,9 @@ fn show(run: &Run, store: &Store) -> anyhow::Result<String> {
                 complain(&told)?;
             }
         }
+    }
+    if let Some(gap) = gaps::untold(run) {
+        complain(&gaps::told(&gap))?;
     }
     Ok(answer)
 }

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use serde_json::json;
 use windlass_core::run::Run;
-use windlass_runtime::{CrewError, gap_at_load, gap_during_run, now};
+use windlass_runtime::{CrewError, GapAtLoad, gap_during_run, now};
 use windlass_spec::{Agent, GapMoment, ToolGapReport};
-use windlass_store::{GapFilter, NewGap};
+use windlass_store::GapFilter;
 use windlass_tools::ToolLibrary;
 
 use super::Outcome;
@@ -124,8 +124,15 @@ fn read(data: Option<&Path>, agent: Option<String>) -> anyhow::Result<Vec<Wish>>
     Ok(wishes(&gaps))
 }
 
-/// What a person is told of a gap.
+/// What a person is told of a gap, and where to read on.
 pub(super) fn told(report: &ToolGapReport) -> String {
+    let mut lines = lines(report);
+    lines.push("   windlass gaps list tells what else was missing".to_owned());
+    lines.join("\n")
+}
+
+/// What a person is told of a gap: a line for each thing that is missing.
+pub(super) fn lines(report: &ToolGapReport) -> Vec<String> {
     let when = match report.moment() {
         Some(GapMoment::DuringRun) => "for want of a tool this was not done",
         _ => "no tool here seems to do this",
@@ -136,6 +143,10 @@ pub(super) fn told(report: &ToolGapReport) -> String {
             .capabilities()
             .iter()
             .find(|about| about.capability == *missing);
+        if let Some(because) = about.and_then(|about| about.because.as_ref()) {
+            lines.push(format!("gap: {}: {because}", shortened(missing.as_str())));
+            continue;
+        }
         let near: Vec<String> = about
             .into_iter()
             .flat_map(|about| &about.nearest_tools)
@@ -151,14 +162,20 @@ pub(super) fn told(report: &ToolGapReport) -> String {
             shortened(missing.as_str())
         ));
     }
-    lines.push("   windlass gaps list tells what else was missing".to_owned());
-    lines.join("\n")
+    lines
 }
 
 /// What a run lacked, at each moment.
 pub(super) fn of_run(run: &Run) -> Vec<ToolGapReport> {
     let before = run.offer().and_then(|offer| offer.gap.clone());
     before.into_iter().chain(gap_during_run(run)).collect()
+}
+
+/// What a run lacked and nobody was told of while it went on: what showed before it was told then, and is not
+/// told again in other words.
+pub(super) fn untold(run: &Run) -> Option<ToolGapReport> {
+    let is_told = run.offer().is_some_and(|offer| offer.gap.is_some());
+    gap_during_run(run).filter(|_| !is_told)
 }
 
 /// Keeps what an agent lacks that could not be loaded. That it could not is told by the caller; if this
@@ -170,30 +187,10 @@ pub(super) fn note_at_load(
     library: &ToolLibrary,
     data: Option<&Path>,
 ) {
-    let CrewError::Binding {
-        agent, failures, ..
-    } = error
-    else {
+    let Some(gap) = GapAtLoad::of(error, agents, lead, library) else {
         return;
     };
-    let mut all = agents.iter().chain([lead]);
-    let Some(agent) = all.find(|known| known.name() == agent) else {
-        return;
-    };
-    let Some(report) = gap_at_load(agent, library, failures) else {
-        return;
-    };
-    let kept = data::open(data).and_then(|stored| {
-        let gap = NewGap {
-            run: None,
-            who: stored.who(),
-            agent: agent.name(),
-            moment: GapMoment::AtLoad,
-            at: now(),
-            report: &report,
-        };
-        Ok(stored.store().record_gap(&gap)?)
-    });
+    let kept = data::open(data).and_then(|stored| Ok(stored.note_gap_at_load(&gap)?));
     if let Err(error) = kept {
         let _ = complain(&format!(
             "warning: what is missing was not recorded: {error:#}"

@@ -7,17 +7,18 @@ mod graph;
 
 use std::io::Read as _;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use windlass_core::model::{RequestedArguments, RequestedCall};
 use windlass_core::run::{
-    CREATE_EXECUTION_PLAN, Event, PlanState, PlanTaskStatus, Run, RunEnd, Task,
+    CREATE_EXECUTION_PLAN, Event, PlanState, PlanTaskStatus, Run, RunEnd, Settings, Task,
 };
 use windlass_runtime::{NewTask, Stored, now};
-use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan};
-use windlass_spec::{Agent, AgentName, CallId};
-use windlass_store::{RunState, Store};
+use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan, Work};
+use windlass_spec::{Agent, AgentName, CallId, RunId};
+use windlass_store::{MailId, RunState, Store};
 
 use super::Outcome;
 use super::arguments::{
@@ -136,6 +137,9 @@ fn carry_out(
     let goal = plan.goal().unwrap_or("Carry out a plan.").to_owned();
     let mut settings = command.limits.settings();
     settings.plans = true;
+    if command.limits.max_calls.is_none() {
+        settings.max_calls = settings.max_calls.max(calls_for(&plan));
+    }
     let new = NewTask {
         task_id: None,
         task: Task {
@@ -157,6 +161,20 @@ fn carry_out(
     let stored = data::open(directory)?;
     let run = block_on(async { driver(crew, &stored, false, command.json).start(new).await })??;
     show_end(&run, stored.store(), command.json)
+}
+
+/// How many calls carrying out a plan takes, with every attempt and the call that makes it. Whoever wrote
+/// it knows how many tasks it has, so they need not say so again. An agent has as many as in a run of its own.
+fn calls_for(plan: &Plan) -> u32 {
+    let of_tasks = plan.tasks().iter().map(|task| {
+        let calls = match &task.work {
+            Work::Call { .. } => 1,
+            Work::Agent(_) => Settings::default().max_calls,
+            Work::ByHand => 0,
+        };
+        calls.saturating_mul(task.retries.saturating_add(1))
+    });
+    of_tasks.fold(1, u32::saturating_add)
 }
 
 /// Says what came of carrying out a plan.
@@ -310,15 +328,19 @@ fn mark(stored: &Stored, command: &PlanMark) -> anyhow::Result<Outcome> {
         .result
         .as_ref()
         .map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())));
-    store
+    let mail = store
         .mark_task(&id, (&task, status), result, stored.who(), now())
         .map_err(refused)?;
-    said(
-        store,
-        &run,
-        &format!("`{task}` is marked {}", status.as_str()),
-        command.json,
-    )
+    let status = status.as_str();
+    let what = match taken_up(store, run.id(), mail)? {
+        TakenUp::Yes => format!("`{task}` is marked {status}"),
+        TakenUp::NotYet => format!("`{task}` is to be marked {status}"),
+        TakenUp::TooLate => {
+            let why = format!("`{task}` was not marked {status}: the plan had gone on by then");
+            return Err(Refusal::conflict("too_late", why).into());
+        }
+    };
+    said(store, &run, &what, command.json)
 }
 
 fn edit(stored: &Stored, command: &PlanEdit) -> anyhow::Result<Outcome> {
@@ -339,10 +361,53 @@ fn edit(stored: &Stored, command: &PlanEdit) -> anyhow::Result<Outcome> {
     };
     let fits = run.clone().apply(&event);
     fits.map_err(|error| Refusal::conflict("cannot_be_changed", error.to_string()))?;
-    store
+    let mail = store
         .replan(&id, &new, stored.who(), now())
         .map_err(refused)?;
-    said(store, &run, "the plan is changed", command.json)
+    let what = match taken_up(store, run.id(), mail)? {
+        TakenUp::Yes => "the plan is changed",
+        TakenUp::NotYet => "the plan is to be changed",
+        TakenUp::TooLate => {
+            let why = "the plan was not changed: it had gone on by then";
+            return Err(Refusal::conflict("too_late", why).into());
+        }
+    };
+    said(store, &run, what, command.json)
+}
+
+/// What became of what was left for whoever carries out a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TakenUp {
+    /// It holds: it was taken up, or nobody is at work who could come before it.
+    Yes,
+    /// Nobody has taken it up so far.
+    NotYet,
+    /// It no longer fitted when it was, or the run was over before.
+    TooLate,
+}
+
+/// Waits a moment for whoever is at work to take up a mail. They look at least four times a second.
+fn taken_up(store: &Store, run: &RunId, mail: MailId) -> anyhow::Result<TakenUp> {
+    let patience = Instant::now() + Duration::from_secs(2);
+    loop {
+        let state = store.summary(run)?.state;
+        if let Some(seq) = store.taken(mail)? {
+            let events = store.events(run)?;
+            let fitted = events.iter().any(|(number, event)| {
+                *number == seq && !matches!(event, Event::TimePassed { .. })
+            });
+            return Ok(match fitted {
+                true => TakenUp::Yes,
+                false => TakenUp::TooLate,
+            });
+        }
+        match state {
+            RunState::Waiting => return Ok(TakenUp::Yes),
+            RunState::Ended => return Ok(TakenUp::TooLate),
+            RunState::Open if Instant::now() >= patience => return Ok(TakenUp::NotYet),
+            RunState::Open => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
 }
 
 /// Says that something was left for whoever carries out the plan.

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use serde_json::json;
 use windlass_core::run::{Run, Task};
 use windlass_runtime::{Crew, Driver, NewTask, Progress, Stored, Watch};
-use windlass_spec::{GapMoment, RunId};
+use windlass_spec::RunId;
 use windlass_store::Store;
 use windlass_tools::ToolProgress;
 
@@ -166,8 +166,8 @@ pub(super) fn watch(as_json_lines: bool, live: &Arc<Live>) -> Watch {
 pub(super) fn show_end(run: &Run, store: &Store, as_json: bool) -> anyhow::Result<Outcome> {
     let response = run.response();
     let standing = run.standing();
-    let gaps = gaps::of_run(run);
     if as_json {
+        let gaps = gaps::of_run(run);
         let mut told = json!({"run": run.id(), "end": standing, "response": response});
         if !gaps.is_empty() {
             told["gaps"] = json!(gaps);
@@ -180,15 +180,8 @@ pub(super) fn show_end(run: &Run, store: &Store, as_json: bool) -> anyhow::Resul
             if let Some(told) = why_early(end) {
                 complain(&told)?;
             }
-            // What showed before the run was told then, and need not be told again.
-            let is_new = gaps
-                .iter()
-                .all(|gap| gap.moment() != Some(GapMoment::BeforeRun));
-            for gap in gaps
-                .iter()
-                .filter(|gap| is_new && gap.moment() == Some(GapMoment::DuringRun))
-            {
-                complain(&gaps::told(gap))?;
+            if let Some(gap) = gaps::untold(run) {
+                complain(&gaps::told(&gap))?;
             }
             complain(&format!(
                 "windlass trace show {} tells how it came about",

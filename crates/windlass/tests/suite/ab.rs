@@ -402,6 +402,7 @@ fn called(store: &Store, number: u32, variant: &str, is_success: bool) {
             false => CallEnd::Error(failure),
         },
         usage: Default::default(),
+        calls: 0,
         ran: Some(Ran {
             tool: ToolName::new("search").unwrap(),
             started_at: at(second + 2),

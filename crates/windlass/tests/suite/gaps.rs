@@ -314,6 +314,158 @@ fn a_task_can_be_checked_without_a_run() {
 }
 
 #[test]
+fn a_check_says_whether_a_run_would_tell_of_it() {
+    let place = place();
+    let asked = "Calculate the square root of 144";
+    let check = |threshold: &str| {
+        let set = format!("gaps.threshold={threshold}");
+        let arguments = [
+            "gaps",
+            "check",
+            asked,
+            "--agent",
+            "hello.gram",
+            "--set",
+            &set,
+        ];
+        let (out, _) = run(&place, &arguments);
+        let (told, _) = run(&place, &[&arguments[..], &["--json"]].concat());
+        let told: Value = serde_json::from_str(&told).unwrap();
+        (out, told["told_before_run"].as_bool().unwrap())
+    };
+    let (out, is_told) = check("0.5");
+    assert!(is_told && out.contains("a run would tell of it"), "{out}");
+    let (out, is_told) = check("1.0");
+    assert!(!is_told && out.contains("a run would not tell"), "{out}");
+    assert!(out.starts_with("gap: no tool here"), "{out}");
+}
+
+/// An agent whose tools ship with the program, without the settings they need.
+fn researcher() -> Place {
+    Place::new().with("researcher.gram", example("researcher.gram"))
+}
+
+const NOT_CONFIGURED: &str = "`web_search` is not configured: set `[search] endpoint`";
+
+#[test]
+fn a_task_for_a_tool_that_is_not_configured_is_a_gap_that_says_what_to_set() {
+    let asked = "Search the web for the height of the Eiffel Tower";
+    let arguments = ["run", "researcher.gram", asked, "--model", "reflex"];
+    let (_, err) = run(&researcher(), &arguments);
+    let line = err.lines().find(|line| line.starts_with("gap: ")).unwrap();
+    assert!(
+        line.contains(asked) && line.contains(NOT_CONFIGURED),
+        "{err}"
+    );
+    // What works is no gap, and what is configured is none either.
+    let time = [
+        "run",
+        "researcher.gram",
+        "What time is it in Tokyo?",
+        "--model",
+        "reflex",
+    ];
+    let (_, err) = run(&researcher(), &time);
+    assert!(!err.contains("gap:"), "{err}");
+    let endpoint = "search.endpoint=http://127.0.0.1:9/search";
+    let (_, err) = run(
+        &researcher(),
+        &[&arguments[..], &["--set", endpoint]].concat(),
+    );
+    assert!(!err.contains("gap:"), "{err}");
+}
+
+#[test]
+fn a_call_of_a_tool_that_is_not_configured_is_a_gap_of_the_run() {
+    let call = json!({"calls": [{"tool": "web_search", "arguments": {"json": {"query": "Rust"}}}]});
+    let answers = script(&[call, finish("I know nothing about it.")]);
+    let place = researcher().with("model.jsonl", answers);
+    let arguments = [
+        "run",
+        "researcher.gram",
+        "What time is it in Tokyo?",
+        "--model",
+        "scripted:model.jsonl",
+    ];
+    let (_, err) = run(&place, &arguments);
+    assert!(
+        err.contains(&format!("gap: web_search: {NOT_CONFIGURED}")),
+        "{err}"
+    );
+    let (out, _) = run(&place, &["gaps", "list", "--json"]);
+    assert_eq!(lines(&out)[0]["tool"], "web_search");
+    let (refused, _, err) = output(&mut place.command(&["gaps", "propose", "web_search"]));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(err.contains(NOT_CONFIGURED), "{err}");
+}
+
+#[test]
+fn a_batch_tells_what_its_tasks_lacked() {
+    let place = place().with(
+        "tasks.jsonl",
+        "{\"task_id\": \"one\", \"description\": \"Translate this letter into French\"}\n\
+         {\"task_id\": \"two\", \"description\": \"Greet Ada\"}\n",
+    );
+    let arguments = [
+        "run",
+        "hello.gram",
+        "--library",
+        "hello",
+        "--model",
+        "reflex",
+    ];
+    let (_, err) = run(
+        &place,
+        &[&arguments[..], &["--tasks", "tasks.jsonl"]].concat(),
+    );
+    let told: Vec<&str> = err.lines().filter(|line| line.contains("gap: ")).collect();
+    assert_eq!(told.len(), 1, "{err}");
+    assert!(
+        told[0].starts_with("one: gap: no tool here seems to do this"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_conversation_tells_what_showed_while_it_was_answered() {
+    let call = json!({"calls": [{"tool": "book_flight", "arguments": {"json": {"to": "Rome"}}}]});
+    let place = place().with("model.jsonl", script(&[call, finish("I could not.")]));
+    let arguments = [
+        "chat",
+        "hello.gram",
+        "--library",
+        "hello",
+        "--model",
+        "scripted:model.jsonl",
+    ];
+    let told = place.run_with_input(&arguments, "Say hello to Ada\n");
+    assert!(
+        told.contains("gap: for want of a tool this was not done: book_flight"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_program_that_cannot_load_its_agent_keeps_what_is_missing() {
+    let file = r#"[a:Agent {instruction: "Do.", model: "m"} |
+      [send_sms:Tool {description: "Sends a text message to a phone", risk: reversible} | (number::Text)==>(::Text)]]"#;
+    let directory = tempfile::tempdir().unwrap();
+    let agent = windlass::Agent::from_text(file).unwrap();
+    let library = windlass::builtin_library("hello").unwrap();
+    let work = agent.run_with(&library, "Send it.");
+    let work = work.model(windlass::ReflexModel::new());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let refused = runtime.block_on(async { work.kept_in(directory.path()).await });
+    assert!(refused.is_err());
+    let place = place();
+    let data = directory.path().to_str().unwrap();
+    let (out, _) = run(&place, &["gaps", "list", "--json", "--data", data]);
+    let wish = &lines(&out)[0];
+    assert_eq!(wish["tool"], "send_sms");
+    assert_eq!(wish["moments"]["at_load"], 1);
+}
+
+#[test]
 fn what_was_never_missing_is_not_shown() {
     let place = place();
     let (refused, _, err) = output(&mut place.command(&["gaps", "show", "fly"]));

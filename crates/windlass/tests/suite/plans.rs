@@ -227,17 +227,92 @@ fn a_model_makes_a_plan_only_if_it_may() {
 }
 
 #[test]
-fn a_plan_whose_process_is_killed_is_done_once() {
-    // A random moment each time; what cannot be undone is never done twice.
-    let tasks: Vec<Value> = (0..8)
-        .map(|number| {
-            let before = format!("t{}", number - 2);
-            let before: &[&str] = if number < 2 { &[] } else { &[&before] };
-            note(&format!("t{number}"), &format!("slow{number}"), before)
-        })
-        .chain([json!({"id": "pay", "tool": "pay", "arguments": {"word": "payday"}})])
+fn a_busy_plan_takes_a_mark_and_the_command_says_so() {
+    let tasks: Vec<Value> = (0..6)
+        .map(|number| note(&format!("t{number}"), &format!("slow{number}"), &[]))
         .collect();
-    let place = place(&json!({"tasks": tasks}));
+    let place = place(&json!({"execution_mode": "sequential", "tasks": tasks}));
+    let mut child = place
+        .command(&RUN)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while place.read("effects").is_empty() {
+        assert_eq!(child.try_wait().unwrap(), None);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let told = place.run(&["plan", "mark", &run_of(&place), "t5", "skipped"]);
+    assert!(told.contains("`t5` is marked skipped"), "{told}");
+    child.wait().unwrap();
+    let effects = place.read("effects");
+    assert!(
+        effects.contains("slow4") && !effects.contains("slow5"),
+        "{effects}"
+    );
+}
+
+/// Eight slow notes that wait for some of those before them, and a payment in their midst; always the same
+/// for a number.
+fn random_tasks(number: u64) -> Vec<Value> {
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = move |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    };
+    let names = |before: u64, next: &mut dyn FnMut(u64) -> u64| -> Vec<String> {
+        let chosen = (0..before).filter(|_| next(3) == 0);
+        chosen.map(|before| format!("t{before}")).collect()
+    };
+    let mut tasks: Vec<Value> = (0..8)
+        .map(|task| {
+            let before = names(task, &mut next);
+            let before: Vec<&str> = before.iter().map(String::as_str).collect();
+            note(&format!("t{task}"), &format!("slow{task}"), &before)
+        })
+        .collect();
+    let before = names(4, &mut next);
+    tasks.push(json!({
+        "id": "pay", "tool": "pay", "arguments": {"word": "payday"}, "depends_on": before,
+    }));
+    tasks
+}
+
+/// Tasks, with the places in a journal at which something happened to them.
+type Places = Vec<(String, usize)>;
+
+/// What happened to the tasks of a plan, from the journal of its run: where they began and where they ended.
+fn course(place: &Place, run: &str) -> (Places, Places) {
+    let exported = place.run(&["trace", "export", run]);
+    let events: Vec<Value> = exported
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |kind: &str| {
+        let events = events.iter().enumerate();
+        let found = events.filter(|(_, line)| line["event"]["event"] == kind);
+        found
+            .map(|(place, line)| (line["event"]["task"].as_str().unwrap().to_owned(), place))
+            .collect()
+    };
+    (of("task_started"), of("task_ended"))
+}
+
+#[test]
+fn a_plan_whose_process_is_killed_is_done_in_order_and_once() {
+    for number in 1..=2 {
+        kill_again_and_again(number);
+    }
+}
+
+fn kill_again_and_again(number: u64) {
+    // A random moment each time; what cannot be undone is never done twice.
+    let tasks = random_tasks(number);
+    let place = place(&json!({ "tasks": tasks }));
     let mut run: Option<String> = None;
     for life in 0..40u64 {
         let arguments: Vec<String> = match &run {
@@ -289,8 +364,27 @@ fn a_plan_whose_process_is_killed_is_done_once() {
             }
         }
     }
-    let plan = shown(&place, &run.unwrap());
+    let run = run.unwrap();
+    let plan = shown(&place, &run);
     assert_eq!(plan["status"], "success", "{plan}");
+    let (started, ended) = course(&place, &run);
+    let places = |of: &[(String, usize)], task: &str| -> Vec<usize> {
+        let found = of.iter().filter(|(name, _)| name == task);
+        found.map(|(_, place)| *place).collect()
+    };
+    for task in &tasks {
+        let id = task["id"].as_str().unwrap();
+        assert_eq!(places(&started, id).len(), 1, "{number}: {id} begins once");
+        assert_eq!(
+            places(&ended, id).len(),
+            1,
+            "{number}: {id} is settled once"
+        );
+        for before in task["depends_on"].as_array().unwrap() {
+            let before = places(&ended, before.as_str().unwrap())[0];
+            assert!(before < places(&started, id)[0], "{number}: {id} waits");
+        }
+    }
     let effects = place.read("effects");
     assert_eq!(effects.matches("payday").count(), 1, "{effects}");
     for number in 0..8 {

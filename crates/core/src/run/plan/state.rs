@@ -88,6 +88,8 @@ pub struct TaskState {
     pub status: PlanTaskStatus,
     /// How often it was begun.
     pub attempts: u32,
+    /// How many calls its run may make, while it is under way.
+    pub calls: u32,
     /// When it was first begun.
     pub started_at: Option<Timestamp>,
     /// When it was settled.
@@ -107,6 +109,7 @@ impl TaskState {
         Self {
             status: PlanTaskStatus::Pending,
             attempts: 0,
+            calls: 0,
             started_at: None,
             ended_at: None,
             result: None,
@@ -214,6 +217,24 @@ impl PlanState {
             .map(|(task, state)| (&task.id, state.attempts))
     }
 
+    /// How many tasks that have not begun may run at the same time as soon as they can.
+    pub(in crate::run) fn beside(&self) -> usize {
+        let pending = self.tasks().filter(|(task, state)| {
+            state.status == PlanTaskStatus::Pending && task.work != Work::ByHand
+        });
+        let room = match self.plan.execution_mode() {
+            ExecutionMode::Sequential => 1,
+            ExecutionMode::Parallel => self.plan.max_parallel(),
+        };
+        let room = room.saturating_sub(self.under_way().count());
+        pending.count().min(room)
+    }
+
+    /// Whether a task is under way whose run may make calls.
+    pub(in crate::run) fn has_lent(&self) -> bool {
+        self.tasks.values().any(|task| task.calls > 0)
+    }
+
     /// The tasks that can begin now, as many as may run at the same time.
     #[must_use]
     pub fn can_begin(&self) -> Vec<&PlanTask> {
@@ -319,6 +340,7 @@ impl PlanState {
         &mut self,
         task: &PlanTaskId,
         attempt: u32,
+        calls: u32,
         at: Timestamp,
     ) -> Result<(), FoldError> {
         let refused = || FoldError::NotOfPlan(self.id.clone(), task.clone());
@@ -331,22 +353,25 @@ impl PlanState {
         let state = state.ok_or_else(|| FoldError::NotOfPlan(self.id.clone(), task.clone()))?;
         state.status = PlanTaskStatus::InProgress;
         state.attempts = attempt;
+        state.calls = calls;
         state.started_at.get_or_insert(at);
         Ok(())
     }
 
+    /// Ends an attempt. How many calls its run might have made.
     pub(in crate::run) fn end(
         &mut self,
         task: &PlanTaskId,
         attempt: u32,
         end: &TaskEnd,
         at: Timestamp,
-    ) -> Result<(), FoldError> {
+    ) -> Result<u32, FoldError> {
         let retries = self.plan.task(task.as_str()).map_or(0, |task| task.retries);
         let state = self.tasks.get_mut(task).filter(|state| {
             state.status == PlanTaskStatus::InProgress && state.attempts == attempt
         });
         let state = state.ok_or_else(|| FoldError::NotOfPlan(self.id.clone(), task.clone()))?;
+        let calls = std::mem::take(&mut state.calls);
         match end {
             TaskEnd::Success { result, tainted } => {
                 state.status = PlanTaskStatus::Success;
@@ -367,7 +392,7 @@ impl PlanState {
             }
         }
         self.settle(task, at);
-        Ok(())
+        Ok(calls)
     }
 
     /// Draws the consequences of where a task stands now.

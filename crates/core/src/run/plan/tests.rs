@@ -39,7 +39,7 @@ fn success(result: Value) -> TaskEnd {
 }
 
 fn failure(category: ErrorCategory, effect: Effect) -> TaskEnd {
-    TaskEnd::error(Failure::new(category, effect, "it did not work"))
+    TaskEnd::not_begun(Failure::new(category, effect, "it did not work"))
 }
 
 fn status(state: &PlanState, task: &str) -> PlanTaskStatus {
@@ -59,13 +59,13 @@ fn diamond(on_failure: &str) -> PlanState {
 fn task_begins_when_all_it_waits_for_is_done() {
     let mut state = diamond("stop");
     assert_eq!(begin(&state), ["a", "c"]);
-    assert!(state.start(&id("b"), 1, at(1)).is_err());
-    state.start(&id("a"), 1, at(1)).unwrap();
-    state.start(&id("c"), 1, at(1)).unwrap();
+    assert!(state.start(&id("b"), 1, 1, at(1)).is_err());
+    state.start(&id("a"), 1, 1, at(1)).unwrap();
+    state.start(&id("c"), 1, 1, at(1)).unwrap();
     assert_eq!(begin(&state), [""; 0]);
     state.end(&id("a"), 1, &success(json!(1)), at(2)).unwrap();
     assert_eq!(begin(&state), ["b"]);
-    state.start(&id("b"), 1, at(2)).unwrap();
+    state.start(&id("b"), 1, 1, at(2)).unwrap();
     state.end(&id("b"), 1, &success(json!(2)), at(3)).unwrap();
     assert_eq!(begin(&state), [""; 0]);
     state.end(&id("c"), 1, &success(json!(3)), at(4)).unwrap();
@@ -82,7 +82,7 @@ fn sequential_plan_begins_one_task_at_a_time_in_order() {
     ]}));
     for task in ["early", "late", "other"] {
         assert_eq!(begin(&state), [task]);
-        state.start(&id(task), 1, at(1)).unwrap();
+        state.start(&id(task), 1, 1, at(1)).unwrap();
         assert_eq!(begin(&state), [""; 0]);
         state.end(&id(task), 1, &success(json!(1)), at(2)).unwrap();
     }
@@ -94,7 +94,7 @@ fn task_that_fails_stops_the_plan_or_what_waits_for_it() {
     let mut stopped = diamond("stop");
     let mut skipped = diamond("skip_dependents");
     for state in [&mut stopped, &mut skipped] {
-        state.start(&id("a"), 1, at(1)).unwrap();
+        state.start(&id("a"), 1, 1, at(1)).unwrap();
         let end = failure(ErrorCategory::ToolFailure, Effect::None);
         state.end(&id("a"), 1, &end, at(2)).unwrap();
         assert_eq!(status(state, "a"), PlanTaskStatus::Error);
@@ -116,7 +116,7 @@ fn task_is_tried_again_only_if_it_has_done_nothing() {
         let mut attempts = 0;
         while let [_] = begin(&state)[..] {
             attempts += 1;
-            state.start(&id("a"), attempts, at(1)).unwrap();
+            state.start(&id("a"), attempts, 1, at(1)).unwrap();
             state.end(&id("a"), attempts, end, at(2)).unwrap();
         }
         assert_eq!(status(&state, "a"), PlanTaskStatus::Error);
@@ -159,7 +159,7 @@ fn only_what_is_done_by_hand_can_be_marked_and_what_has_not_begun_be_skipped() {
             .unwrap_err()
             .contains("`think`")
     );
-    state.start(&id("call"), 1, at(1)).unwrap();
+    state.start(&id("call"), 1, 1, at(1)).unwrap();
     assert!(state.may_mark("call", PlanTaskStatus::Skipped).is_err());
     state
         .end(&id("call"), 1, &success(json!(1)), at(2))
@@ -169,24 +169,25 @@ fn only_what_is_done_by_hand_can_be_marked_and_what_has_not_begun_be_skipped() {
     assert_eq!(by_hand, ["think"]);
     assert!(state.may_mark("think", PlanTaskStatus::Pending).is_err());
     state
-        .mark(&id("think"), PlanTaskStatus::InProgress, None, at(3))
+        .mark(&id("think"), PlanTaskStatus::InProgress, None, false, at(3))
         .unwrap();
     state
         .mark(
             &id("think"),
             PlanTaskStatus::Success,
             Some(&json!("so")),
+            false,
             at(4),
         )
         .unwrap();
     assert!(
         state
-            .mark(&id("think"), PlanTaskStatus::Error, None, at(4))
+            .mark(&id("think"), PlanTaskStatus::Error, None, false, at(4))
             .is_err()
     );
     assert_eq!(begin(&state), ["write"]);
     state
-        .mark(&id("write"), PlanTaskStatus::Skipped, None, at(5))
+        .mark(&id("write"), PlanTaskStatus::Skipped, None, false, at(5))
         .unwrap();
     assert!(state.is_over());
 }
@@ -194,7 +195,7 @@ fn only_what_is_done_by_hand_can_be_marked_and_what_has_not_begun_be_skipped() {
 #[test]
 fn what_has_begun_stays_as_it_is_when_a_plan_is_changed() {
     let mut state = diamond("stop");
-    state.start(&id("a"), 1, at(1)).unwrap();
+    state.start(&id("a"), 1, 1, at(1)).unwrap();
     let changed =
         |a: Value| plan(json!({"tasks": [a, {"id": "e", "tool": "t", "depends_on": ["a"]}]}));
     let same = json!({"id": "a", "tool": "t"});
@@ -209,7 +210,7 @@ fn what_has_begun_stays_as_it_is_when_a_plan_is_changed() {
         .end(&id("a"), 1, &success(json!(1)), at(2))
         .unwrap();
     assert_eq!(begin(&replanned), ["e"]);
-    replanned.start(&id("e"), 1, at(2)).unwrap();
+    replanned.start(&id("e"), 1, 1, at(2)).unwrap();
     replanned
         .end(&id("e"), 1, &success(json!(1)), at(2))
         .unwrap();
@@ -222,7 +223,7 @@ fn what_has_begun_stays_as_it_is_when_a_plan_is_changed() {
 #[test]
 fn what_strangers_wrote_is_marked_through_all_that_goes_on_from_it() {
     let mut state = diamond("stop");
-    state.start(&id("a"), 1, at(1)).unwrap();
+    state.start(&id("a"), 1, 1, at(1)).unwrap();
     let end = TaskEnd::Success {
         result: json!("from outside"),
         tainted: true,
@@ -297,7 +298,7 @@ proptest! {
                 let attempt = attempts.entry(task.id.clone()).or_default();
                 *attempt += 1;
                 prop_assert!(*attempt <= task.retries + 1);
-                state.start(&task.id, *attempt, at(step)).unwrap();
+                state.start(&task.id, *attempt, 1, at(step)).unwrap();
                 prop_assert!(state.under_way().count() <= most);
             }
             let under_way: Vec<(PlanTaskId, u32)> =
@@ -336,7 +337,7 @@ proptest! {
                 let mut changed = state.clone();
                 let attempt = state.task(task.as_str()).unwrap().1.attempts;
                 prop_assert!(changed.end(task, attempt, &success(json!(0)), at(step)).is_err());
-                prop_assert!(changed.start(task, attempt + 1, at(step)).is_err());
+                prop_assert!(changed.start(task, attempt + 1, 1, at(step)).is_err());
             }
         }
         prop_assert!(state.is_over());

@@ -4,21 +4,15 @@
 use std::sync::{Arc, LazyLock};
 
 use windlass_spec::envelope::ExecutionMode;
-use windlass_spec::plan::{DEFAULT_PARALLEL, MAX_PARALLEL, MAX_RETRIES, MAX_TASKS};
+use windlass_spec::plan::{
+    CREATE_EXECUTION_PLAN, DEFAULT_PARALLEL, GET_EXECUTION_STATUS, MAX_PARALLEL, MAX_RETRIES,
+    MAX_TASKS, UPDATE_TASK_STATUS,
+};
 use windlass_spec::{
     Field, NonEmptyText, RiskLevel, Signature, ToolAttributes, ToolName, ToolSpecification, Type,
 };
 
 use crate::run::state::Run;
-
-/// Makes a plan and carries it out.
-pub const CREATE_EXECUTION_PLAN: &str = "create_execution_plan";
-
-/// Says how far a task is that whoever made the plan does themselves.
-pub const UPDATE_TASK_STATUS: &str = "update_task_status";
-
-/// Tells how far a plan is.
-pub const GET_EXECUTION_STATUS: &str = "get_execution_status";
 
 static PLANNING: LazyLock<Vec<Arc<ToolSpecification>>> = LazyLock::new(|| {
     let texts = || Type::List(Box::new(Type::Text));

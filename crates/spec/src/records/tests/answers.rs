@@ -307,6 +307,7 @@ fn a_report_tells_more_only_of_what_it_says_is_missing() {
             nearness: Confidence::HALF,
         }],
         proposed_tool: Some(text("[send_sms:Tool {description: \"d\"} | ()==>(::Text)]")),
+        because: None,
     };
     let report = ToolGapReport::of_capabilities(vec![missing], text("tell Ann"), Vec::new());
     let report = report.unwrap().at_moment(GapMoment::BeforeRun);

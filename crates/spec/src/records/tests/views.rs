@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{made, pending, refusal, refused, tool, with, without};
+use crate::ToolResponse;
 use crate::records::{
     CallRecord, CallState, ExecutionStatus, ToolCall, ToolCallRecord, ToolCallStatus, ToolCounters,
     ToolExecutionResult, ToolInvocation, tools_used,
@@ -339,4 +340,74 @@ fn counters_count_only_calls_that_were_made_and_are_over() {
         counters.count(&made("r:1:0", state));
     }
     assert_eq!((counters.success_count, counters.failure_count), (1, 4));
+}
+
+/// What the tools about plans return, as far as it goes.
+fn told(status: &str) -> Value {
+    json!({
+        "plan_id": "r:1:0",
+        "status": status,
+        "execution_mode": "parallel",
+        "tasks": [{"id": "a", "status": "success"}, {"id": "b", "status": "pending"}],
+        "dependencies": {"b": ["a"]},
+    })
+}
+
+#[test]
+fn pattern_7_a_call_about_plans_is_answered_as_a_plan() {
+    let at = crate::Timestamp::from_microseconds(0);
+    let answer = |tool: &str, result: &Value| {
+        let tool = crate::ToolName::new(tool).unwrap();
+        let response = ToolResponse::of_result(&tool, result, at);
+        serde_json::to_value(&response).unwrap()
+    };
+    let (create, update, get) = (
+        "create_execution_plan",
+        "update_task_status",
+        "get_execution_status",
+    );
+    assert_eq!(
+        answer(create, &told("pending")),
+        json!({
+            "status": "created",
+            "action": create,
+            "data": {
+                "plan_id": "r:1:0",
+                "tasks": [{"id": "a", "status": "success"}, {"id": "b", "status": "pending"}],
+                "execution_mode": "parallel",
+                "dependencies": {"b": ["a"]},
+            },
+            "timestamp": "1970-01-01T00:00:00Z",
+        })
+    );
+    for (tool, of_plan, answered) in [
+        (create, "in_progress", "in_progress"),
+        (create, "success", "created"),
+        (create, "error", "created"),
+        (update, "in_progress", "in_progress"),
+        (get, "pending", "pending"),
+        // What is over has not the form of what goes on.
+        (update, "success", "success"),
+        (get, "error", "success"),
+    ] {
+        let answer = answer(tool, &told(of_plan));
+        assert_eq!(answer["status"], answered, "{tool}, {of_plan}");
+        assert_eq!(answer["action"], tool);
+    }
+    // A tool that only has the name of one of them is answered like any other.
+    let other = answer(create, &json!({"made": true}));
+    assert_eq!(other["status"], "success");
+}
+
+#[test]
+fn every_call_that_is_over_is_answered() {
+    for state in ended() {
+        let call = made("r:1:0", state);
+        let answer = serde_json::to_value(ToolResponse::of(&call).unwrap()).unwrap();
+        assert_eq!(answer["action"], "web_search");
+        let is_success = state == CallState::Success;
+        assert_eq!(answer["status"] == "success", is_success, "{state:?}");
+    }
+    assert_eq!(ToolResponse::of(&pending("r:1:0")), None);
+    assert!(ToolResponse::of(&refused("r:1:0")).is_some());
 }

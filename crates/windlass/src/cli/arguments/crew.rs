@@ -118,6 +118,11 @@ pub(crate) struct Limits {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_iterations: Option<u32>,
 
+    /// How many calls it may make, those of its sub-agents and of the tasks of its plans included (50 if
+    /// not said; as many as it takes for a plan that a person wrote).
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_calls: Option<u32>,
+
     /// How many seconds the run may take.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
@@ -137,6 +142,7 @@ impl Limits {
         let defaults = Settings::default();
         Settings {
             max_iterations: self.max_iterations.unwrap_or(defaults.max_iterations),
+            max_calls: self.max_calls.unwrap_or(defaults.max_calls),
             max_seconds: self.timeout,
             ask_people: !self.no_questions,
             plans: self.plans,

@@ -3,10 +3,11 @@
 use serde_json::json;
 use windlass_learn::gap::ToolGapDetector;
 
-use super::{Outcome, as_json, told};
+use super::{Outcome, as_json, lines};
 use crate::cli::arguments::GapsCheck;
 use crate::cli::report::Reporter;
 use crate::cli::schema::read_file;
+use crate::cli::settings::configured;
 use crate::cli::terminal::{put, say};
 
 pub(super) fn run(command: &GapsCheck, reporter: &Reporter) -> anyhow::Result<Outcome> {
@@ -16,21 +17,28 @@ pub(super) fn run(command: &GapsCheck, reporter: &Reporter) -> anyhow::Result<Ou
     let detector = ToolGapDetector::of_specifications(file.tools().iter().map(|tool| &**tool));
     let probability = detector.assess(&command.task).probability;
     let report = detector.detect_missing_tools(&command.task);
+    // A run bothers nobody with what may well be there; whoever asks is told what is more likely than not.
+    let gaps = configured()?.configuration.gaps();
+    let run_threshold = gaps.threshold.get();
+    let is_told = gaps.check && report.is_some() && probability >= run_threshold;
     if command.json {
         let told = json!({
             "gap": report.is_some(),
             "probability": (probability * 1e4).round() / 1e4,
             "threshold": detector.threshold(),
+            "run_threshold": run_threshold,
+            "told_before_run": is_told,
             "report": as_json(report.as_ref()),
         });
         put(&format!("{told}\n"))?;
     } else if let Some(report) = &report {
-        let told = told(report);
-        let lines = told.lines().filter(|line| line.starts_with("gap:"));
-        for line in lines {
-            say(line)?;
+        for line in lines(report) {
+            say(&line)?;
         }
-        say(&format!("probability {probability:.2}"))?;
+        let would = if is_told { "would" } else { "would not" };
+        say(&format!(
+            "probability {probability:.2}; a run {would} tell of it beforehand (`gaps.threshold` is {run_threshold})"
+        ))?;
     } else {
         say(&format!(
             "the tools seem to do (probability of a gap {probability:.2})"

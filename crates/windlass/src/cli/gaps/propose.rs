@@ -20,6 +20,9 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     let wishes = read(data, None)?;
     let wish = found(&wishes, &command.wish)?;
+    if let Some(because) = wish.because() {
+        anyhow::bail!("there is a tool for that: {because}");
+    }
     let Some(proposal) = wish.proposal() else {
         anyhow::bail!(
             "there is nothing in `{}` to make a specification of",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use windlass_learn::gap::{merge_wishes, proposed_specification};
-use windlass_spec::{GapMoment, MissingCapability, RunId, Timestamp, nearest};
+use windlass_spec::{GapMoment, MissingCapability, NonEmptyText, RunId, Timestamp, nearest};
 use windlass_store::StoredGap;
 
 const DAY: i64 = 86_400_000_000;
@@ -12,8 +12,10 @@ const DAY: i64 = 86_400_000_000;
 /// Something that was missing, as often as it was.
 #[derive(Debug, Clone)]
 pub(super) struct Wish {
-    /// What a tool that does it would be called.
+    /// What it is called here: as a tool that does it would be, with a number if that is taken.
     pub(super) tool: String,
+    /// What a tool that does it would be called.
+    wanted: String,
     /// What is wished for, as it was said first.
     pub(super) text: String,
     /// Each time it was missing, the latest first.
@@ -76,14 +78,20 @@ impl Wish {
         let told = self.times.iter().filter_map(|time| time.missing.as_ref());
         let mut told = told.filter(|missing| {
             let named = missing.wanted_tool.as_ref();
-            named.is_some_and(|name| name.as_str() == self.tool)
+            named.is_some_and(|name| name.as_str() == self.wanted)
         });
         let text = told.find_map(|missing| Some(missing.proposed_tool.as_ref()?.to_string()));
         text.or_else(|| {
-            let words = words_of_name(&self.tool);
+            let words = words_of_name(&self.wanted);
             let tool = proposed_specification(&words)?;
             windlass_spec::write_tool(&std::sync::Arc::new(tool)).ok()
         })
+    }
+
+    /// Why a tool that the agent has does not do it, the latest reason.
+    pub(super) fn because(&self) -> Option<&str> {
+        let latest = self.times.first()?.missing.as_ref()?;
+        latest.because.as_ref().map(NonEmptyText::as_str)
     }
 
     pub(super) fn as_object(&self, now: Timestamp) -> Value {
@@ -170,6 +178,7 @@ pub(super) fn wishes(gaps: &[StoredGap]) -> Vec<Wish> {
             joined.reverse();
             Some(Wish {
                 tool: first.wanted.clone(),
+                wanted: first.wanted.clone(),
                 text: text.clone(),
                 times: joined,
             })
@@ -213,4 +222,56 @@ pub(super) fn found<'w>(wishes: &'w [Wish], name: &str) -> anyhow::Result<&'w Wi
         None => "`windlass gaps list` tells what was missing".to_owned(),
     };
     anyhow::bail!("nothing called `{name}` was missing\nhint: {hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_spec::ToolName;
+
+    fn wish(text: &str, proposed: Option<&str>) -> Wish {
+        let name = || ToolName::new("book_flight").unwrap();
+        let missing = proposed.map(|proposed| MissingCapability {
+            capability: NonEmptyText::new(text).unwrap(),
+            wanted_tool: Some(name()),
+            confidence: None,
+            nearest_tools: Vec::new(),
+            proposed_tool: NonEmptyText::new(proposed).ok(),
+            because: None,
+        });
+        let time = Time {
+            at: Timestamp::from_microseconds(0),
+            run: None,
+            agent: "clerk".to_owned(),
+            moment: GapMoment::BeforeRun,
+            task: None,
+            missing,
+            wanted: name().to_string(),
+        };
+        Wish {
+            tool: name().to_string(),
+            wanted: name().to_string(),
+            text: text.to_owned(),
+            times: vec![time],
+        }
+    }
+
+    #[test]
+    fn a_wish_that_is_told_apart_by_a_number_keeps_its_proposal() {
+        let mut wishes = [
+            wish("Book a flight to Rome", Some("[book_flight:Tool]")),
+            wish("Book the flight simulator", Some("[of the second]")),
+            wish("Book a flight of stairs", None),
+        ];
+        distinct_names(&mut wishes);
+        let names: Vec<&str> = wishes.iter().map(|wish| wish.tool.as_str()).collect();
+        assert_eq!(names, ["book_flight", "book_flight_2", "book_flight_3"]);
+        assert_eq!(wishes[1].proposal().as_deref(), Some("[of the second]"));
+        // Where the words are gone, the name says what it was, and the number nothing.
+        let made = wishes[2].proposal().unwrap();
+        assert!(
+            made.contains("book_flight") && !made.contains('3'),
+            "{made}"
+        );
+    }
 }

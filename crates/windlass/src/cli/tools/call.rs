@@ -176,7 +176,7 @@ fn show_outcome(
     if as_json {
         let at = record.ended_at().unwrap_or_else(now);
         let response = match outcome {
-            Ok(value) => ToolResponse::success(record.tool_name(), value.clone(), at),
+            Ok(value) => ToolResponse::of_result(record.tool_name(), value, at),
             Err(failure) => ToolResponse::error(record.tool_name(), failure.clone(), at),
         };
         put(&format!("{}\n", response.for_operator()))?;

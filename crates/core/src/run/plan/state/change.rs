@@ -21,12 +21,13 @@ pub enum ReplanError {
 
 impl PlanState {
     /// Whoever made the plan says where a task stands that they do themselves, or that a task is not to
-    /// be done.
+    /// be done. What they say of it may come from what strangers wrote.
     pub(in crate::run) fn mark(
         &mut self,
         task: &PlanTaskId,
         status: PlanTaskStatus,
         result: Option<&Value>,
+        is_tainted: bool,
         at: Timestamp,
     ) -> Result<(), FoldError> {
         self.may_mark(task.as_str(), status)
@@ -35,6 +36,7 @@ impl PlanState {
             return Ok(());
         };
         state.status = status;
+        state.tainted |= is_tainted;
         if status != PlanTaskStatus::Skipped {
             state.attempts = 1;
             state.started_at.get_or_insert(at);

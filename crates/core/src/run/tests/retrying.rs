@@ -1,0 +1,64 @@
+//! Which attempts at a task of a plan may be made again.
+
+use super::*;
+
+/// The level of the call decides, and what its tool says of doing it twice.
+#[test]
+fn a_failed_call_is_made_again_if_it_is_reversible_or_twice_is_the_same_as_once() {
+    let may_retry = |risk: &str, idempotent: bool, effect: Effect, category: ErrorCategory| {
+        let text = format!(
+            r#"[helper:Agent {{instruction: "Help.", model: "OpenAI/gpt-4o-mini"}} |
+                [act:Tool {{description: "Acts", risk: {risk}, idempotent: {idempotent}}} | (to::Text)==>(::Text)]]"#
+        );
+        let agent = windlass_spec::read(&text).file.unwrap().agents()[0].clone();
+        let task = Task {
+            call: Some(Box::new(call("act", json!({"to": "Ada"})))),
+            description: "Act.".to_owned(),
+            ..Task::default()
+        };
+        let started = Event::Started {
+            run: RunId::new("r1").unwrap(),
+            agent: Box::new(agent.clone()),
+            agents: Vec::new(),
+            assembly: serde_json::Map::new(),
+            parent: None,
+            holds: None,
+            task,
+            settings: Settings::default(),
+            at: at(0),
+        };
+        let mut driven = Driven {
+            run: Run::fold([&started]).unwrap(),
+            rules: Rules::new(&Governance::default(), &agent, &[]).unwrap(),
+            journal: vec![started],
+            second: 0,
+        };
+        let answer = driven.run.own_answer().unwrap();
+        driven.answer(answer);
+        let failure = Failure::new(category, effect, "it did not work");
+        driven.work(|_, _| CallEnd::Error(failure.clone()));
+        let failure = driven.run.single_outcome().unwrap().unwrap_err();
+        match TaskEnd::failed(&driven.run, failure) {
+            TaskEnd::Error { may_retry, .. } => may_retry,
+            other => panic!("{other:?}"),
+        }
+    };
+    let failed = ErrorCategory::ToolFailure;
+    for (risk, idempotent, expected) in [
+        ("reversible", false, true),
+        ("reversible", true, true),
+        ("reversible_with_delay", false, false),
+        ("reversible_with_delay", true, true),
+        ("irreversible", false, false),
+        ("irreversible", true, false),
+    ] {
+        for effect in [Effect::None, Effect::Unknown] {
+            let found = may_retry(risk, idempotent, effect, failed);
+            assert_eq!(found, expected, "{risk}, {idempotent}, {effect:?}");
+        }
+        // Not what has happened, and not what is bound to fail again.
+        assert!(!may_retry(risk, idempotent, Effect::Applied, failed));
+        let denied = ErrorCategory::Authentication;
+        assert!(!may_retry(risk, idempotent, Effect::None, denied));
+    }
+}
