@@ -161,7 +161,7 @@ impl Memory {
     pub fn compact(&self) -> Result<(), MemoryError> {
         self.store.transact("compact", |connection| {
             connection.execute(
-                "INSERT INTO memory_words (memory_words) VALUES ('optimize')",
+                "INSERT INTO memory_terms (memory_terms) VALUES ('optimize')",
                 [],
             )?;
             connection.execute(

@@ -11,6 +11,7 @@ use super::document::{MemoryScope, NewDocument, RememberOutcome, Remembered, che
 use super::error::MemoryError;
 use super::read::find_document;
 use super::split::split;
+use super::words::terms;
 use super::{Memory, told};
 use crate::Error;
 use crate::redact::Redactor;
@@ -310,8 +311,8 @@ impl Prepared {
         let mut chunk = connection.prepare_cached(
             "INSERT INTO memory_chunks (document, place, begins, words, text) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?;
-        let mut words = connection
-            .prepare_cached("INSERT INTO memory_words (rowid, scope, words) VALUES (?1, ?2, ?3)")?;
+        let mut words =
+            connection.prepare_cached("INSERT INTO memory_terms (rowid, terms) VALUES (?1, ?2)")?;
         let mut vector = connection.prepare_cached(
             "INSERT INTO memory_vectors (scope, chunk, compact) VALUES (?1, ?2, ?3)",
         )?;
@@ -324,11 +325,7 @@ impl Prepared {
             let count = i64::try_from(part.words.len()).unwrap_or(i64::MAX);
             chunk.execute(params![number, place, begins, count, part.text])?;
             let id = connection.last_insert_rowid();
-            words.execute(params![
-                id,
-                super::words::scope_word(scope),
-                part.words.join(" ")
-            ])?;
+            words.execute(params![id, terms(scope, &part.words)])?;
             vector.execute(params![scope, id, part.compact])?;
             exact.execute(params![id, generation, part.exact])?;
             all_words += count;
@@ -351,7 +348,7 @@ fn remove(connection: &Connection, number: i64, scope: i64) -> Result<(), Error>
         [number, scope],
     )?;
     const OF_DOCUMENT: &str = "(SELECT id FROM memory_chunks WHERE document = ?1)";
-    for (table, chunk) in [("memory_words", "rowid"), ("memory_exact_vectors", "chunk")] {
+    for (table, chunk) in [("memory_terms", "rowid"), ("memory_exact_vectors", "chunk")] {
         connection.execute(
             &format!("DELETE FROM {table} WHERE {chunk} IN {OF_DOCUMENT}"),
             [number],

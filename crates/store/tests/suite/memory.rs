@@ -2,6 +2,7 @@
 
 mod embedders;
 mod together;
+mod words;
 
 use std::sync::Arc;
 
@@ -456,21 +457,40 @@ enum Step {
     Search(String),
 }
 
-fn sentence() -> impl Strategy<Value = String> {
+fn sentence(length: std::ops::Range<usize>) -> impl Strategy<Value = String> {
     let words = [
         "invoice", "march", "paid", "printer", "weather", "rain", "tomorrow", "train", "ticket",
         "Berlin", "the", "is", "not", "dog", "walks", "river", "bridge", "xqzt", "7", "AND",
     ];
-    prop::collection::vec(prop::sample::select(words.to_vec()), 1..9)
+    prop::collection::vec(prop::sample::select(words.to_vec()), length)
         .prop_map(|words| words.join(" "))
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => sentence().prop_map(Step::Remember),
+        4 => sentence(1..9).prop_map(Step::Remember),
         1 => (0usize..40).prop_map(Step::Forget),
-        3 => sentence().prop_map(Step::Search),
+        3 => sentence(1..9).prop_map(Step::Search),
     ]
+}
+
+fn is_what_comparing_everything_finds(
+    memory: &Memory,
+    scopes: &[MemoryScope],
+    texts: &[String],
+    query: &str,
+) -> Result<(), TestCaseError> {
+    let expected = brute_force(texts, query, 10);
+    let hits = memory.search(scopes, query, 10).unwrap();
+    prop_assert_eq!(hits.len(), expected.len());
+    for (hit, (text, score)) in hits.iter().zip(&expected) {
+        prop_assert!((hit.score - score).abs() < 1e-4, "{} {}", hit.score, score);
+        let nearly = expected
+            .iter()
+            .filter(|(_, other)| (other - score).abs() < 1e-4);
+        prop_assert!(nearly.count() > 1 || &hit.text == text);
+    }
+    Ok(())
 }
 
 proptest! {
@@ -498,19 +518,33 @@ proptest! {
                 Step::Forget(_) => {}
                 Step::Search(query) => {
                     let texts: Vec<String> = kept.iter().map(|(_, text)| text.clone()).collect();
-                    let expected = brute_force(&texts, &query, 10);
                     // Another process sees the same at once.
                     for memory in [&memory, &reader] {
-                        let hits = memory.search(&own, &query, 10).unwrap();
-                        prop_assert_eq!(hits.len(), expected.len());
-                        for (hit, (text, score)) in hits.iter().zip(&expected) {
-                            prop_assert!((hit.score - score).abs() < 1e-4, "{} {}", hit.score, score);
-                            let nearly = expected.iter().filter(|(_, other)| (other - score).abs() < 1e-4);
-                            prop_assert!(nearly.count() > 1 || &hit.text == text);
-                        }
+                        is_what_comparing_everything_finds(memory, &own, &texts, &query)?;
                     }
                 }
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4))]
+    /// So many that neither search alone compares all of them: what is found is what is best by both.
+    #[test]
+    fn among_hundreds_that_share_words_a_search_finds_what_comparing_everything_finds(
+        texts in prop::collection::hash_set(sentence(1..40), 150..250),
+        queries in prop::collection::vec(sentence(1..5), 8),
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let memory = opened(&directory);
+        let own = [scope("agent:clerk")];
+        let texts: Vec<String> = texts.into_iter().collect();
+        for what in &texts {
+            memory.remember(&own[0], text(what)).unwrap();
+        }
+        for query in queries {
+            is_what_comparing_everything_finds(&memory, &own, &texts, &query)?;
         }
     }
 }
