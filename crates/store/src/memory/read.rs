@@ -2,7 +2,6 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
-use windlass_core::approval::Digest;
 use windlass_spec::Timestamp;
 
 use super::document::{MemoryScope, Reach, StoredDocument};
@@ -102,24 +101,6 @@ impl Memory {
                 Err(MemoryError::SeveralDocuments(prefix.to_owned()))
             }
             _ => Err(MemoryError::NoSuchDocument(prefix.to_owned())),
-        }
-    }
-
-    /// The document with this text in a scope, if there is one.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn known(
-        &self,
-        scope: &MemoryScope,
-        text: &str,
-    ) -> Result<Option<StoredDocument>, MemoryError> {
-        let text = self.store.redactor.text(text.trim());
-        let id = scope.document_id(Digest::of_json(&text.as_str().into()));
-        match self.document(std::slice::from_ref(scope), &id) {
-            Ok(document) => Ok(Some(document)),
-            Err(MemoryError::NoSuchDocument(_)) => Ok(None),
-            Err(error) => Err(error),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Memory: what is remembered is found again, by whom it may be found, and gone when it is forgotten.
 
 mod embedders;
+mod sources;
 mod together;
 mod words;
 

@@ -199,6 +199,57 @@ fn a_directory_is_imported_and_only_what_changed_is_imported_again() {
     );
 }
 
+/// What an import says it did, and all texts that are remembered then.
+fn imported(place: &Place) -> ([u64; 3], Vec<String>) {
+    let (lines, code) = json(place, &["memory", "import", "docs", "--json"]);
+    assert_eq!(code, 0);
+    let summary = lines.last().unwrap();
+    let counts = ["added", "replaced", "unchanged"].map(|name| summary[name].as_u64().unwrap());
+    let (documents, _) = json(place, &["memory", "export"]);
+    let texts = documents.iter().map(|line| line["text"].as_str().unwrap());
+    let mut texts: Vec<String> = texts.map(str::to_owned).collect();
+    texts.sort();
+    (counts, texts)
+}
+
+#[test]
+fn a_file_that_becomes_the_same_as_another_leaves_nothing_old_behind() {
+    let place = Place::new();
+    directory(
+        &place,
+        &[
+            ("docs/a.txt", b"Geese fly north."),
+            ("docs/z.txt", b"Geese fly south."),
+        ],
+    );
+    imported(&place);
+    directory(&place, &[("docs/z.txt", b"Geese fly north.")]);
+    assert_eq!(
+        imported(&place),
+        ([0, 1, 1], vec!["Geese fly north.".to_owned()])
+    );
+    assert_eq!(imported(&place).0, [0, 0, 2]);
+}
+
+#[test]
+fn a_copy_of_a_file_is_kept_when_the_file_changes() {
+    let place = Place::new();
+    directory(&place, &[("docs/z.txt", b"Geese fly south.")]);
+    imported(&place);
+    directory(&place, &[("docs/a.txt", b"Geese fly south.")]);
+    assert_eq!(imported(&place).0, [0, 0, 2]);
+    directory(&place, &[("docs/z.txt", b"Geese fly north.")]);
+    let both = vec!["Geese fly north.".to_owned(), "Geese fly south.".to_owned()];
+    assert_eq!(imported(&place), ([0, 1, 1], both));
+    let (documents, _) = json(&place, &["memory", "list", "--json"]);
+    let mut sources: Vec<&str> = documents
+        .iter()
+        .map(|document| document["title"].as_str().unwrap())
+        .collect();
+    sources.sort_unstable();
+    assert_eq!(sources, ["a.txt", "z.txt"]);
+}
+
 #[test]
 fn what_is_exported_is_imported_elsewhere_as_it_was() {
     let place = Place::new();

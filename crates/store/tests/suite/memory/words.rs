@@ -115,7 +115,9 @@ fn make_old(directory: &TempDir) {
     let connection = Connection::open(directory.path().join("windlass.db")).unwrap();
     connection
         .execute_batch(
-            "DROP TABLE memory_term_uses; DROP TABLE memory_terms; DROP INDEX memory_chunks_by_length;
+            "DROP TABLE memory_sources;
+             CREATE INDEX memory_documents_by_source ON memory_documents (scope, source);
+             DROP TABLE memory_term_uses; DROP TABLE memory_terms; DROP INDEX memory_chunks_by_length;
              CREATE VIRTUAL TABLE memory_words USING fts5(scope, words,
                  tokenize = 'unicode61 remove_diacritics 0');
              PRAGMA user_version = 9;",

@@ -162,10 +162,8 @@ impl Import {
 
     /// Stores a document, unless it is there: looking is cheap, writing waits for the disk.
     fn keep(&self, scope: &MemoryScope, new: NewDocument) -> anyhow::Result<Came> {
-        if let Some(known) = self.own.memory.known(scope, &new.text)?
-            && (known.tainted || !new.is_tainted)
-        {
-            return Ok(Came::Unchanged(known.id));
+        if let Some(id) = self.own.memory.unchanged(scope, &new)? {
+            return Ok(Came::Unchanged(id));
         }
         let stored = self.own.memory.remember(scope, new)?;
         Ok(Came::Stored(stored.outcome, stored.id))
