@@ -18,6 +18,9 @@ const SELECT: &str = "SELECT d.number, d.id, s.kind, s.value, d.title, d.source,
 /// How long a whole id is.
 const ID_LENGTH: usize = "doc-".len() + 20;
 
+/// How much of an id names a document. Less would name one by accident, where there are few.
+const LEAST_OF_ID: usize = "doc-".len() + 6;
+
 /// A scope in which something was stored.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownScope {
@@ -59,13 +62,16 @@ impl Memory {
     /// The document of that id, or whose id alone begins like that, in one of these scopes.
     ///
     /// # Errors
-    /// If there is none, or several.
+    /// If there is none, or several, or it is too little of an id.
     pub fn document(
         &self,
         scopes: &[MemoryScope],
         id: &str,
     ) -> Result<StoredDocument, MemoryError> {
         let prefix = id.trim();
+        if prefix.chars().count() < LEAST_OF_ID {
+            return Err(MemoryError::ShortId(prefix.to_owned()));
+        }
         let mut found = self.store.readers.read(|connection| {
             let known = known_scopes(connection, scopes)?;
             // All of an id is found at once; the start of one is looked for.
@@ -96,11 +102,9 @@ impl Memory {
         })?;
         let last = found.pop().map(|(_, document)| document);
         match (last, found.is_empty()) {
-            (Some(document), true) if !prefix.is_empty() => Ok(document),
-            (Some(_), false) if !prefix.is_empty() => {
-                Err(MemoryError::SeveralDocuments(prefix.to_owned()))
-            }
-            _ => Err(MemoryError::NoSuchDocument(prefix.to_owned())),
+            (Some(document), true) => Ok(document),
+            (Some(_), false) => Err(MemoryError::SeveralDocuments(prefix.to_owned())),
+            (None, _) => Err(MemoryError::NoSuchDocument(prefix.to_owned())),
         }
     }
 

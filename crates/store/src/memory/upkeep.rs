@@ -180,6 +180,9 @@ impl Memory {
 
     fn shrink(&self) -> Result<(), Error> {
         let connection = connection::connect_writer(&self.store.path)?;
+        if let Some(timeout) = self.store.lock_timeout {
+            connection.busy_timeout(timeout)?;
+        }
         connection.execute_batch("VACUUM")?;
         let is_busy: bool =
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;

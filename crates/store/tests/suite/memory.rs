@@ -380,6 +380,51 @@ fn what_is_forgotten_is_not_found_and_after_compacting_is_not_in_the_file() {
 }
 
 #[test]
+fn little_of_an_id_names_no_document() {
+    let directory = tempfile::tempdir().unwrap();
+    let memory = opened(&directory);
+    let own = [scope("principal")];
+    let id = memory
+        .remember(&own[0], text("Tea is at four."))
+        .unwrap()
+        .id;
+    for short in ["", "d", "doc-", &id[..9]] {
+        let refused = memory.forget(&own, short).unwrap_err();
+        assert!(matches!(refused, MemoryError::ShortId(_)), "{refused}");
+        assert!(!refused.is_failure());
+    }
+    assert_eq!(memory.document(&own, &id[..10]).unwrap().id, id);
+    memory.forget(&own, &id[..10]).unwrap();
+}
+
+#[test]
+fn compacting_says_that_somebody_reads() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options {
+        lock_timeout: Some(std::time::Duration::from_millis(10)),
+        ..Options::default()
+    };
+    let path = directory.path().join("windlass.db");
+    let store = Store::open_with(&path, options).unwrap();
+    let memory = Memory::new(Arc::new(store));
+    let own = [scope("principal")];
+    let id = memory
+        .remember(&own[0], text("Tea is at four."))
+        .unwrap()
+        .id;
+    let reader = rusqlite::Connection::open(&path).unwrap();
+    let seen = "BEGIN; SELECT count(*) FROM memory_documents";
+    reader.execute_batch(seen).unwrap();
+    memory.forget(&own, &id).unwrap();
+    let refused = memory.compact().unwrap_err();
+    assert!(matches!(refused, MemoryError::InUse), "{refused}");
+    assert!(refused.is_failure());
+    assert!(memory.documents(&own, 0, 10).unwrap().is_empty());
+    reader.execute_batch("COMMIT").unwrap();
+    memory.compact().unwrap();
+}
+
+#[test]
 fn an_index_that_missed_a_compaction_is_loaded_anew() {
     let directory = tempfile::tempdir().unwrap();
     let (memory, other) = (opened(&directory), opened(&directory));

@@ -317,7 +317,7 @@ fn bad_input_is_refused_clearly_and_nothing_is_lost() {
         .open(place.path("huge.txt"))
         .unwrap();
     file.set_len(1 << 30).unwrap();
-    let refusals: [(&[&str], &str); 8] = [
+    let refusals: [(&[&str], &str); 10] = [
         (
             &["memory", "add", "--file", "huge.txt"],
             "the document has 1073741824 bytes, and at most 16777216",
@@ -333,13 +333,21 @@ fn bad_input_is_refused_clearly_and_nothing_is_lost() {
         (&["memory", "add", "--file", "."], "is a directory"),
         (&["memory", "add", ""], "the text is empty"),
         (&["memory", "search", "  "], "the query is empty"),
-        (&["memory", "forget", "doc-"], "there is no document"),
+        (
+            &["memory", "forget", "doc-"],
+            "`doc-` is too short to name a document",
+        ),
+        (
+            &["memory", "forget", "d"],
+            "write `doc-` and at least six characters more",
+        ),
+        (
+            &["memory", "forget", "doc-000000"],
+            "there is no document `doc-000000`",
+        ),
         (&["memory", "import", "nowhere"], "`nowhere` cannot be read"),
     ];
-    for (arguments, told) in refusals
-        .into_iter()
-        .filter(|(arguments, _)| arguments[2] != "doc-")
-    {
+    for (arguments, told) in refusals {
         let printed = place.run(arguments);
         assert!(printed.contains(told), "{arguments:?}: {printed}");
         assert!(printed.contains("exit code 1"), "{arguments:?}: {printed}");
@@ -360,6 +368,59 @@ fn bad_input_is_refused_clearly_and_nothing_is_lost() {
     );
     assert!(wrong.contains("exit code 2"), "{wrong}");
     assert_eq!(count(&place), 2);
+}
+
+/// Every command that needs no vectors goes on with a memory that another version's embedder made.
+#[test]
+fn a_memory_of_another_embedder_is_refused_where_vectors_are_compared_and_nowhere_else() {
+    let place = Place::new().with("note.txt", "Geese fly south.");
+    for text in ["The kettle is blue.", "The kettle is old."] {
+        place.run(&["memory", "add", text]);
+    }
+    let database = rusqlite::Connection::open(place.path("data/windlass.db")).unwrap();
+    database
+        .execute(
+            "UPDATE memory_settings SET embedder = 'other', fingerprint = ?1, dimension = 512",
+            ["0".repeat(32)],
+        )
+        .unwrap();
+    drop(database);
+    let refused: [&[&str]; 3] = [
+        &["memory", "search", "kettle"],
+        &["memory", "add", "The kettle is red."],
+        &["memory", "import", "note.txt"],
+    ];
+    for arguments in refused {
+        let told = place.run(arguments);
+        for part in [
+            "the memory was made with the embedder `other` (512 components), and this is `static-256` (256 \
+             components); their vectors cannot be compared",
+            "hint: `windlass memory reembed` makes all vectors anew; nothing else is changed",
+            "exit code 1",
+        ] {
+            assert!(told.contains(part), "{arguments:?}: {told}");
+        }
+    }
+    assert_eq!(count(&place), 2);
+    let (documents, code) = json(&place, &["memory", "export"]);
+    assert_eq!((documents.len(), code), (2, 0));
+    let (listed, _) = json(&place, &["memory", "list", "--json"]);
+    let id = listed[0]["id"].as_str().unwrap();
+    let told = place.run(&["memory", "forget", id]);
+    assert!(
+        told.contains(&format!("forgot {id}")) && told.contains("exit code 0"),
+        "{told}"
+    );
+    assert_eq!(count(&place), 1);
+    let told = place.run(&["memory", "stats"]);
+    assert!(
+        told.contains("embedder: `other` (512 components)"),
+        "{told}"
+    );
+    let told = place.run(&["memory", "reembed"]);
+    assert!(told.contains("1 parts embedded anew"), "{told}");
+    let told = place.run(&["memory", "search", "kettle"]);
+    assert!(told.contains("The kettle is"), "{told}");
 }
 
 /// The process dies around every third write; each import goes on where the last one ended.
