@@ -6,6 +6,8 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use super::program::{Place, example};
+#[cfg(unix)]
+use super::session::Session;
 
 /// What a command prints on standard output, line by line as JSON, and its exit code.
 fn json(place: &Place, arguments: &[&str]) -> (Vec<Value>, i32) {
@@ -421,6 +423,31 @@ fn a_memory_of_another_embedder_is_refused_where_vectors_are_compared_and_nowher
     assert!(told.contains("1 parts embedded anew"), "{told}");
     let told = place.run(&["memory", "search", "kettle"]);
     assert!(told.contains("The kettle is"), "{told}");
+}
+
+/// On a terminal it is seen how far an import of an export is.
+#[cfg(unix)]
+#[test]
+fn an_import_of_an_export_shows_how_far_it_is() {
+    let place = Place::new();
+    for number in 0..40 {
+        let text = format!("Lot {number} is kept.");
+        directory(&place, &[(&format!("docs/{number}.txt"), text.as_bytes())]);
+    }
+    place.run(&["memory", "import", "docs"]);
+    let export = place
+        .command(&["memory", "export"])
+        .output()
+        .unwrap()
+        .stdout;
+    std::fs::write(place.path("kept.jsonl"), &export).unwrap();
+    let other = Place::new();
+    let path = place.path("kept.jsonl");
+    let arguments = ["memory", "import", path.to_str().unwrap()];
+    let mut session = Session::at_a_terminal(&other.command(&arguments));
+    session.expect(" left");
+    session.expect("40 added, 0 replaced, 0 unchanged, 0 refused");
+    assert_eq!(session.end(), 0);
 }
 
 /// The process dies around every third write; each import goes on where the last one ended.
