@@ -8,8 +8,8 @@
 
 use std::collections::HashMap;
 
-use crate::quantised::{CompactVector, QuantisedQuery, QuantisedRows};
-use crate::vector_index::{DEFAULT_RESCORE, ROUNDING, best_rows};
+use crate::quantised::{CompactVector, QuantisedQuery, QuantisedRows, take_best};
+use crate::vector_index::{DEFAULT_RESCORE, ROUNDING};
 use crate::{DimensionMismatch, Embedding, Scored};
 
 /// How many rows are compared in full precision at most, beyond those that were asked for.
@@ -118,15 +118,9 @@ impl CompactIndex {
             return Ok(found);
         }
         let small = QuantisedQuery::new(query.as_slice());
-        let mut approximate = self.rows.similarities(&small, count, floor);
-
-        let mut first = best_rows(&approximate, DEFAULT_RESCORE.max(count));
-        first.retain(|&row| approximate[row] != f32::NEG_INFINITY);
-        let ids: Vec<u64> = first.iter().map(|&row| self.ids[row]).collect();
-        for row in first {
-            // Not to be looked at again.
-            approximate[row] = f32::NEG_INFINITY;
-        }
+        let mut rest = self.rows.reaching(&small, count, floor);
+        let first = take_best(&mut rest, DEFAULT_RESCORE.max(count));
+        let ids: Vec<u64> = first.iter().map(|one| self.ids[one.row]).collect();
         found.compared = ids.len();
         found.hits = exact(&ids)?;
         sort(&mut found.hits);
@@ -134,10 +128,10 @@ impl CompactIndex {
         let last_place = last_place.map_or(floor, |last| last.score.max(floor));
 
         let mut reaching: Vec<(f32, u64)> = Vec::new();
-        for (row, &similarity) in approximate.iter().enumerate() {
-            let most = similarity + self.rows.error(row, &small) + ROUNDING;
+        for one in rest {
+            let most = one.similarity + self.rows.error(one.row, &small) + ROUNDING;
             if most >= last_place {
-                reaching.push((most, self.ids[row]));
+                reaching.push((most, self.ids[one.row]));
             }
         }
         if reaching.len() > MOST_COMPARED {

@@ -17,7 +17,8 @@ const LANES: usize = 32;
 const LIMIT: f32 = 127.0;
 
 /// How many rows are decided about before their second parts are looked at. Deciding and looking by turns
-/// would have the processor wait for each row.
+/// would have the processor wait for each row; and what is known of a block stays in the fastest memory,
+/// where that of a million rows would be written and read back.
 const BLOCK: usize = 512;
 
 /// Of the query. Products with rows must not overflow when they are summed.
@@ -122,6 +123,26 @@ struct Facts {
     tail_length: f32,
 }
 
+/// A row that may be among the most similar.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reaching {
+    pub(crate) row: usize,
+    /// How similar it is, approximately.
+    pub(crate) similarity: f32,
+}
+
+/// Takes the `count` rows that look most similar out of all; in no order.
+pub(crate) fn take_best(all: &mut Vec<Reaching>, count: usize) -> Vec<Reaching> {
+    if count < all.len() {
+        all.select_nth_unstable_by(count, |left, right| {
+            let order = right.similarity.total_cmp(&left.similarity);
+            order.then(left.row.cmp(&right.row))
+        });
+    }
+    let rest = all.split_off(count.min(all.len()));
+    std::mem::replace(all, rest)
+}
+
 /// The vector that is looked for.
 #[derive(Debug)]
 pub(crate) struct QuantisedQuery {
@@ -180,56 +201,53 @@ impl QuantisedRows {
         self.facts.swap_remove(row);
     }
 
-    /// The approximate similarity of every row to `query` that can be among the `count` most similar
-    /// and at least `floor` similar; of every other, negative infinity.
+    /// Every row that can be among the `count` most similar to `query` and at least `floor` similar, with
+    /// its approximate similarity; a few that cannot, too.
     ///
     /// Let t be the `count`th best approximate similarity so far. The `count`th best of all is really at
     /// least t less the largest error. A row that reaches not even that, with all that its second part
     /// and its own error may add, is not among the best.
-    pub(crate) fn similarities(
+    pub(crate) fn reaching(
         &self,
         query: &QuantisedQuery,
         count: usize,
         floor: f32,
-    ) -> Vec<f32> {
+    ) -> Vec<Reaching> {
         let mut best = Best::new(count);
+        let mut found = Vec::new();
         let of_query = query.error + ROUNDING;
         let most_error = of_query + query.length * self.most_error;
-        // The first parts of all rows, in one go: a loop that decides nothing is not held up by decisions
-        // that come out otherwise than guessed, and reads ahead.
-        let heads = self.heads.chunks_exact(self.head.max(1));
-        let mut similarities: Vec<f32> = heads
-            .zip(&self.facts)
-            .map(|(head, facts)| dot(head, &query.head) as f32 * (facts.scale * query.scale))
-            .collect();
-        if self.tail == 0 {
-            return similarities;
-        }
-        let mut reaching = [(0, 0.0); BLOCK];
-        for (block, (similarities, facts)) in similarities
-            .chunks_mut(BLOCK)
-            .zip(self.facts.chunks(BLOCK))
-            .enumerate()
-        {
+        let mut heads = [0.0; BLOCK];
+        let mut reaching = [0; BLOCK];
+        for (block, facts) in self.facts.chunks(BLOCK).enumerate() {
+            let begin = block * BLOCK;
+            // The first parts of a block in one go: a loop that decides nothing is not held up by decisions
+            // that come out otherwise than guessed, and reads ahead.
+            let rows = self.heads[begin * self.head..].chunks_exact(self.head.max(1));
+            for ((similarity, row), facts) in heads.iter_mut().zip(rows).zip(facts) {
+                *similarity = dot(row, &query.head) as f32 * (facts.scale * query.scale);
+            }
             let reached = (best.last() - most_error).max(floor) - of_query;
             let mut count = 0;
-            for (row, (similarity, facts)) in similarities.iter_mut().zip(facts).enumerate() {
-                let most = *similarity
-                    + facts.tail_length * query.tail_length
-                    + query.length * facts.error;
-                reaching[count] = (row, *similarity);
+            for (row, (similarity, facts)) in heads.iter().zip(facts).enumerate() {
+                let most =
+                    similarity + facts.tail_length * query.tail_length + query.length * facts.error;
+                reaching[count] = row;
                 count += usize::from(most >= reached);
-                *similarity = f32::NEG_INFINITY;
             }
-            for &(row, head) in &reaching[..count] {
-                let begin = (block * BLOCK + row) * self.tail;
-                let tail = &self.tails[begin..begin + self.tail];
+            for &row in &reaching[..count] {
+                let tail = (begin + row) * self.tail;
+                let tail = &self.tails[tail..tail + self.tail];
                 let factor = facts[row].scale * query.scale;
-                similarities[row] = head + dot(tail, &query.tail) as f32 * factor;
-                best.take(similarities[row]);
+                let similarity = heads[row] + dot(tail, &query.tail) as f32 * factor;
+                best.take(similarity);
+                found.push(Reaching {
+                    row: begin + row,
+                    similarity,
+                });
             }
         }
-        similarities
+        found
     }
 
     /// How wrong the approximate similarity of `row` to `query` can be.

@@ -6,11 +6,11 @@
 //! best, then every other row whose bound still reaches the last place. So the result is that of
 //! comparing every row in full precision, always, not only on data like the data it was tried on.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, BinaryHeap};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use crate::embedding::dot;
-use crate::quantised::{CompactVector, QuantisedQuery, QuantisedRows};
+use crate::quantised::{CompactVector, QuantisedQuery, QuantisedRows, take_best};
 use crate::{Embedding, Scored};
 
 /// How many rows are compared in full precision before the bounds are asked. Enough that the last
@@ -136,25 +136,18 @@ impl<K: Ord + Clone> VectorIndex<K> {
             return Ok(Vec::new());
         }
         let small = QuantisedQuery::new(query.as_slice());
-        let mut approximate = self.quantised.similarities(&small, count, floor);
-        let mut found: Vec<(f32, usize)> = Vec::new();
-
-        for row in best_rows(&approximate, self.rescore.max(count)) {
-            if approximate[row] == f32::NEG_INFINITY {
-                continue;
-            }
-            found.push((self.exact(row, query), row));
-            // Not to be looked at again.
-            approximate[row] = f32::NEG_INFINITY;
-        }
+        let mut rest = self.quantised.reaching(&small, count, floor);
+        let first = take_best(&mut rest, self.rescore.max(count));
+        let mut found: Vec<(f32, usize)> = first
+            .into_iter()
+            .map(|one| (self.exact(one.row, query), one.row))
+            .collect();
         found.sort_unstable_by(|left, right| right.0.total_cmp(&left.0));
         let last_place = found.get(count - 1).map_or(floor, |last| last.0.max(floor));
 
-        for (row, &similarity) in approximate.iter().enumerate() {
-            if similarity + self.quantised.error(row, &small) + ROUNDING >= last_place
-                && similarity != f32::NEG_INFINITY
-            {
-                found.push((self.exact(row, query), row));
+        for one in rest {
+            if one.similarity + self.quantised.error(one.row, &small) + ROUNDING >= last_place {
+                found.push((self.exact(one.row, query), one.row));
             }
         }
         found.retain(|(score, _)| *score >= floor);
@@ -187,40 +180,4 @@ impl<K: Ord + Clone> VectorIndex<K> {
             Err(DimensionMismatch { expected, found })
         }
     }
-}
-
-/// The `count` rows with the highest scores, in no order.
-pub(crate) fn best_rows(scores: &[f32], count: usize) -> Vec<usize> {
-    /// Ordered by score, so that a heap can be kept of them.
-    struct Row(f32, usize);
-    impl Ord for Row {
-        fn cmp(&self, other: &Self) -> Ordering {
-            self.0.total_cmp(&other.0).then(self.1.cmp(&other.1))
-        }
-    }
-    impl PartialOrd for Row {
-        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-            Some(self.cmp(other))
-        }
-    }
-    impl PartialEq for Row {
-        fn eq(&self, other: &Self) -> bool {
-            self.cmp(other).is_eq()
-        }
-    }
-    impl Eq for Row {}
-
-    let first = scores.len().min(count);
-    let mut best: BinaryHeap<Reverse<Row>> = (0..first)
-        .map(|row| Reverse(Row(scores[row], row)))
-        .collect();
-    let mut worst = best.peek().map_or(f32::INFINITY, |worst| worst.0.0);
-    for (row, &score) in scores.iter().enumerate().skip(first) {
-        if score > worst {
-            best.pop();
-            best.push(Reverse(Row(score, row)));
-            worst = best.peek().map_or(f32::INFINITY, |worst| worst.0.0);
-        }
-    }
-    best.into_iter().map(|Reverse(row)| row.1).collect()
 }

@@ -11,6 +11,7 @@ mod error;
 mod index;
 mod read;
 mod search;
+mod sources;
 mod split;
 mod upkeep;
 mod words;

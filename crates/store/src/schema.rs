@@ -18,6 +18,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0008_gaps.sql"),
     include_str!("migrations/0009_variants.sql"),
     include_str!("migrations/0010_purged_plans.sql"),
+    include_str!("migrations/0011_memory_terms.sql"),
+    include_str!("migrations/0012_memory_sources.sql"),
 ];
 
 /// Marks the file as one of ours, for `file` and for the check below: "Wndl".

@@ -51,6 +51,7 @@ pub struct Store {
     pub(crate) readers: Arc<Readers>,
     pub(crate) writer: Arc<Writer>,
     pub(crate) redactor: Arc<Redactor>,
+    pub(crate) lock_timeout: Option<Duration>,
 }
 
 impl std::fmt::Debug for Store {
@@ -88,6 +89,7 @@ impl Store {
             locks,
             writer: Arc::new(writer),
             redactor: Arc::new(options.redactor),
+            lock_timeout: options.lock_timeout,
         };
         if let Some(now) = options.now {
             store.sweep(now)?;

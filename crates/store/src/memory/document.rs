@@ -139,7 +139,8 @@ pub struct NewDocument {
     pub is_tainted: bool,
     /// What else is known about it.
     pub metadata: Map<String, Value>,
-    /// Whether it takes the place of what came from the same source before.
+    /// Whether it takes the place of what came from the same source before. What came from elsewhere, too,
+    /// stays.
     pub replaces_source: bool,
     /// When.
     pub at: Timestamp,
@@ -178,9 +179,9 @@ pub struct Remembered {
 pub enum RememberOutcome {
     /// It is.
     Added,
-    /// It is, and took the place of what came from the same source before.
+    /// It took the place of what came from the same source before.
     Replaced,
-    /// The same text was there; only its time is new.
+    /// The same text was there; only its time is new, or from where it was told.
     Known,
 }
 
@@ -193,7 +194,7 @@ pub struct StoredDocument {
     pub scope: Reach,
     /// What it is called.
     pub title: Option<String>,
-    /// Where it came from.
+    /// Where it came from; if from several places, one of them.
     pub source: Option<String>,
     /// The digest of its text.
     pub digest: String,

@@ -41,6 +41,12 @@ pub enum MemoryError {
     /// There is no such document in the scopes that were named.
     #[error("there is no document `{0}` in this scope")]
     NoSuchDocument(String),
+    /// So little of an id names no document.
+    #[error(
+        "`{0}` is too short to name a document\n\
+         hint: write `doc-` and at least six characters more; `windlass memory list` shows them"
+    )]
+    ShortId(String),
     /// Several documents have an id that begins like this.
     #[error("several documents have an id that begins with `{0}`; write more of it")]
     SeveralDocuments(String),

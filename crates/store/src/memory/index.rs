@@ -5,6 +5,9 @@
 //! numbers beyond the last one known are added, and those that are listed as removed are taken out. Numbers
 //! are given inside the transaction that stores, and only one runs at a time, so no lower one appears later.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -22,10 +25,21 @@ const MOST_KEPT: usize = 1_200_000;
 #[derive(Default)]
 pub(super) struct Indexes(Mutex<Kept>);
 
-#[derive(Default)]
 struct Kept {
     scopes: HashMap<i64, (u64, Arc<RwLock<ScopeIndex>>)>,
     searches: u64,
+    /// How many vectors are kept at most.
+    most: usize,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            scopes: HashMap::new(),
+            searches: 0,
+            most: MOST_KEPT,
+        }
+    }
 }
 
 /// The vectors of one scope as of one moment.
@@ -92,7 +106,7 @@ impl Kept {
             Err(_) => 0,
         };
         let mut all: usize = self.scopes.values().map(|(_, index)| size(index)).sum();
-        while all > MOST_KEPT && self.scopes.len() > 1 {
+        while all > self.most && self.scopes.len() > 1 {
             let oldest = self.scopes.iter().min_by_key(|(_, (used, _))| *used);
             let Some(oldest) = oldest.map(|(scope, _)| *scope) else {
                 return;

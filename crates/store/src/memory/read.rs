@@ -2,7 +2,6 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
-use windlass_core::approval::Digest;
 use windlass_spec::Timestamp;
 
 use super::document::{MemoryScope, Reach, StoredDocument};
@@ -18,6 +17,9 @@ const SELECT: &str = "SELECT d.number, d.id, s.kind, s.value, d.title, d.source,
 
 /// How long a whole id is.
 const ID_LENGTH: usize = "doc-".len() + 20;
+
+/// How much of an id names a document. Less would name one by accident, where there are few.
+const LEAST_OF_ID: usize = "doc-".len() + 6;
 
 /// A scope in which something was stored.
 #[derive(Debug, Clone, Copy)]
@@ -60,13 +62,16 @@ impl Memory {
     /// The document of that id, or whose id alone begins like that, in one of these scopes.
     ///
     /// # Errors
-    /// If there is none, or several.
+    /// If there is none, or several, or it is too little of an id.
     pub fn document(
         &self,
         scopes: &[MemoryScope],
         id: &str,
     ) -> Result<StoredDocument, MemoryError> {
         let prefix = id.trim();
+        if prefix.chars().count() < LEAST_OF_ID {
+            return Err(MemoryError::ShortId(prefix.to_owned()));
+        }
         let mut found = self.store.readers.read(|connection| {
             let known = known_scopes(connection, scopes)?;
             // All of an id is found at once; the start of one is looked for.
@@ -97,29 +102,9 @@ impl Memory {
         })?;
         let last = found.pop().map(|(_, document)| document);
         match (last, found.is_empty()) {
-            (Some(document), true) if !prefix.is_empty() => Ok(document),
-            (Some(_), false) if !prefix.is_empty() => {
-                Err(MemoryError::SeveralDocuments(prefix.to_owned()))
-            }
-            _ => Err(MemoryError::NoSuchDocument(prefix.to_owned())),
-        }
-    }
-
-    /// The document with this text in a scope, if there is one.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn known(
-        &self,
-        scope: &MemoryScope,
-        text: &str,
-    ) -> Result<Option<StoredDocument>, MemoryError> {
-        let text = self.store.redactor.text(text.trim());
-        let id = scope.document_id(Digest::of_json(&text.as_str().into()));
-        match self.document(std::slice::from_ref(scope), &id) {
-            Ok(document) => Ok(Some(document)),
-            Err(MemoryError::NoSuchDocument(_)) => Ok(None),
-            Err(error) => Err(error),
+            (Some(document), true) => Ok(document),
+            (Some(_), false) => Err(MemoryError::SeveralDocuments(prefix.to_owned())),
+            (None, _) => Err(MemoryError::NoSuchDocument(prefix.to_owned())),
         }
     }
 

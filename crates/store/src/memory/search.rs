@@ -1,8 +1,12 @@
-//! Search by meaning and words at once. The best of each are candidates; all of them are compared in full
-//! precision and by their words, and the score is the weighted sum of both, as everywhere else: a sum keeps
+//! Search by meaning and words at once. The score is the weighted sum of both, as everywhere else: a sum keeps
 //! by how much one is better, which fusing ranks throws away.
+//!
+//! What means the most alike is compared first, by its words, too. Whatever else has words of the query is
+//! less alike in meaning than the last of those, so that its words say whether it can still be among the
+//! best; they are gone through from the best on until they cannot. So what is found is what comparing
+//! everything would find, unless too much would have to be compared: words that are everywhere find nothing.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::PoisonError;
 
 use rusqlite::{Connection, OptionalExtension};
@@ -18,8 +22,14 @@ use super::words::Query;
 use super::write::Made;
 use crate::Error;
 
-/// At least so many chunks of each search are candidates.
-const LEAST_CANDIDATES: usize = 32;
+/// At least so many chunks of each scope are compared because of what they mean.
+const LEAST_BY_MEANING: usize = 32;
+
+/// Of more chunks than this, those with the best words are compared.
+const MOST_BY_WORDS: usize = 256;
+
+/// By so much sums of the same scores can differ.
+const ROUNDING: f32 = 1e-5;
 
 /// How many words are named when it is told why something was found.
 const MOST_NAMED: usize = 8;
@@ -95,48 +105,43 @@ impl Memory {
         if scopes.is_empty() || count == 0 {
             return Ok(Vec::new());
         }
-        let wanted = count.saturating_mul(2).max(LEAST_CANDIDATES);
-        let mut cosines: HashMap<i64, f32> = HashMap::new();
+        let wanted = count.saturating_mul(2).max(LEAST_BY_MEANING);
+        let mut cosines: Vec<(i64, f32)> = Vec::new();
+        // No chunk that is not among those is more similar than this.
+        let mut others = 0.0f32;
         for scope in &scopes {
             let found = self.by_meaning(connection, scope, generation, embedding, wanted)?;
-            cosines.extend(
-                found
-                    .into_iter()
-                    .map(|hit| (hit.id.cast_signed(), hit.score)),
-            );
-        }
-        let (words, by_words) = Query::ask(connection, &scopes, query, wanted)?;
-        let missing: Vec<i64> = by_words
-            .into_iter()
-            .filter(|chunk| !cosines.contains_key(chunk))
-            .collect();
-        for chunk in missing {
-            let cosine = self.cosine(connection, chunk, embedding)?;
-            cosines.insert(chunk, cosine.unwrap_or_default());
-        }
-        let mut hits = Vec::with_capacity(cosines.len());
-        for (chunk, cosine) in cosines {
-            let Some(mut hit) = hit(connection, &scopes, chunk)? else {
-                continue;
-            };
-            let shared = words.shared(&hit.text);
-            if cosine <= 0.0 && shared.score <= 0.0 {
-                continue;
+            if let Some(last) = found.get(wanted - 1) {
+                others = others.max(last.score);
             }
-            hit.cosine = cosine;
-            hit.words = shared.score;
-            hit.score = cosine + HybridParameters::default().lexical_weight * shared.score;
-            hit.why = why(cosine, &shared.words);
-            hits.push((chunk, hit));
+            let found = found.iter().map(|hit| (hit.id.cast_signed(), hit.score));
+            cosines.extend(found);
         }
-        hits.sort_by(|(left_chunk, left), (right_chunk, right)| {
-            right
-                .score
-                .total_cmp(&left.score)
-                .then(left_chunk.cmp(right_chunk))
-        });
-        hits.truncate(count);
-        Ok(hits.into_iter().map(|(_, hit)| hit).collect())
+        let (words, by_words) = Query::ask(connection, &scopes, query, wanted.max(MOST_BY_WORDS))?;
+        let mut best = Best {
+            connection,
+            scopes: &scopes,
+            words: &words,
+            count,
+            hits: Vec::new(),
+        };
+        let mut seen = HashSet::with_capacity(cosines.len());
+        for (chunk, cosine) in cosines {
+            seen.insert(chunk);
+            best.compare(chunk, cosine)?;
+        }
+        for found in by_words {
+            // What is not among those that mean the most alike is not more alike than they are, and the
+            // words that follow are worth less.
+            if best.is_beyond(others + lexical_weight() * found.most) {
+                break;
+            }
+            if seen.insert(found.chunk) {
+                let cosine = self.cosine(connection, found.chunk, embedding)?;
+                best.compare(found.chunk, cosine.unwrap_or_default())?;
+            }
+        }
+        Ok(best.hits.into_iter().map(|(_, hit)| hit).collect())
     }
 
     fn by_meaning(
@@ -187,6 +192,52 @@ impl Memory {
             .map_err(|error| Error::unreadable(format!("the vector of chunk {chunk}"), error))?;
         Ok(embedding.map(|embedding| embedding.cosine(query)))
     }
+}
+
+/// The best of what was compared.
+struct Best<'a> {
+    connection: &'a Connection,
+    scopes: &'a [KnownScope],
+    words: &'a Query,
+    count: usize,
+    /// Best first, with their chunks.
+    hits: Vec<(i64, MemoryHit)>,
+}
+
+impl Best<'_> {
+    /// Compares a chunk that is so similar by its words, too, and keeps it if it is among the best.
+    fn compare(&mut self, chunk: i64, cosine: f32) -> Result<(), Error> {
+        let Some(mut hit) = hit(self.connection, self.scopes, chunk)? else {
+            return Ok(());
+        };
+        let shared = self.words.shared(&hit.text);
+        if cosine <= 0.0 && shared.score <= 0.0 {
+            return Ok(());
+        }
+        hit.cosine = cosine;
+        hit.words = shared.score;
+        hit.score = cosine + lexical_weight() * shared.score;
+        let place = self.hits.partition_point(|(other_chunk, other)| {
+            let order = other.score.total_cmp(&hit.score);
+            order.then(chunk.cmp(other_chunk)).is_gt()
+        });
+        if place < self.count {
+            hit.why = why(cosine, &shared.words);
+            self.hits.insert(place, (chunk, hit));
+            self.hits.truncate(self.count);
+        }
+        Ok(())
+    }
+
+    /// Whether nothing of this score would be among the best.
+    fn is_beyond(&self, score: f32) -> bool {
+        let last = self.hits.get(self.count - 1);
+        last.is_some_and(|(_, last)| last.score > score + ROUNDING)
+    }
+}
+
+fn lexical_weight() -> f32 {
+    HybridParameters::default().lexical_weight
 }
 
 /// A chunk with what is known of its document, if it is there and of one of the scopes: whatever led to

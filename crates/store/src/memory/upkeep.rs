@@ -161,7 +161,7 @@ impl Memory {
     pub fn compact(&self) -> Result<(), MemoryError> {
         self.store.transact("compact", |connection| {
             connection.execute(
-                "INSERT INTO memory_words (memory_words) VALUES ('optimize')",
+                "INSERT INTO memory_terms (memory_terms) VALUES ('optimize')",
                 [],
             )?;
             connection.execute(
@@ -180,6 +180,9 @@ impl Memory {
 
     fn shrink(&self) -> Result<(), Error> {
         let connection = connection::connect_writer(&self.store.path)?;
+        if let Some(timeout) = self.store.lock_timeout {
+            connection.busy_timeout(timeout)?;
+        }
         connection.execute_batch("VACUUM")?;
         let is_busy: bool =
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;

@@ -10,7 +10,9 @@ use windlass_embed::{CompactVector, Embedder, search_words};
 use super::document::{MemoryScope, NewDocument, RememberOutcome, Remembered, check_text};
 use super::error::MemoryError;
 use super::read::find_document;
+use super::sources::{note_source, take_source};
 use super::split::split;
+use super::words::terms;
 use super::{Memory, told};
 use crate::Error;
 use crate::redact::Redactor;
@@ -227,18 +229,20 @@ impl Prepared {
             Ok(generation) => generation,
             Err(error) => return Ok(Err(error)),
         };
-        if let Some((number, _)) = find_document(connection, &self.id)? {
-            return self.touch(connection, number).map(|known| Ok(Some(known)));
+        if let Some((number, scope)) = find_document(connection, &self.id)? {
+            let known = self.touch(connection, number, scope)?;
+            return Ok(Ok(Some(known)));
         }
         if self.chunks.is_empty() {
             return Ok(Ok(None));
         }
         let scope = scope_number(connection, &self.scope)?;
-        let outcome = match self.new.replaces_source && self.replace(connection, scope)? {
+        let outcome = match self.replace(connection, scope, None)? {
             true => RememberOutcome::Replaced,
             false => RememberOutcome::Added,
         };
-        self.insert(connection, scope, generation)?;
+        let number = self.insert(connection, scope, generation)?;
+        note_source(connection, scope, number, &self.new)?;
         Ok(Ok(Some(Remembered {
             id: self.id.clone(),
             outcome,
@@ -246,7 +250,13 @@ impl Prepared {
         })))
     }
 
-    fn touch(&self, connection: &Connection, number: i64) -> Result<Remembered, Error> {
+    /// The same text is there: notes that it was told again, and from where.
+    fn touch(&self, connection: &Connection, number: i64, scope: i64) -> Result<Remembered, Error> {
+        let outcome = match self.replace(connection, scope, Some(number))? {
+            true => RememberOutcome::Replaced,
+            false => RememberOutcome::Known,
+        };
+        note_source(connection, scope, number, &self.new)?;
         connection
             .prepare_cached(
                 "UPDATE memory_documents SET updated_at = max(updated_at, ?2), tainted = max(tainted, ?3)
@@ -264,28 +274,29 @@ impl Prepared {
         )?;
         Ok(Remembered {
             id: self.id.clone(),
-            outcome: RememberOutcome::Known,
+            outcome,
             chunks: usize::try_from(chunks).unwrap_or_default(),
         })
     }
 
-    /// Removes what came from the same source before; whether there was anything.
-    fn replace(&self, connection: &Connection, scope: i64) -> Result<bool, Error> {
-        let Some(source) = &self.new.source else {
-            return Ok(false);
-        };
-        let mut select = connection.prepare_cached(
-            "SELECT number FROM memory_documents WHERE scope = ?1 AND source = ?2",
-        )?;
-        let rows = select.query_map(params![scope, source], |row| row.get(0))?;
-        let numbers = rows.collect::<Result<Vec<i64>, _>>()?;
-        for number in &numbers {
-            remove(connection, *number, scope)?;
+    /// Has the document take the place of what came from the same source before, if that is wanted; whether
+    /// there was anything.
+    fn replace(
+        &self,
+        connection: &Connection,
+        scope: i64,
+        present: Option<i64>,
+    ) -> Result<bool, Error> {
+        match &self.new.source {
+            Some(source) if self.new.replaces_source && !source.is_empty() => {
+                take_source(connection, scope, source, present)
+            }
+            _ => Ok(false),
         }
-        Ok(!numbers.is_empty())
     }
 
-    fn insert(&self, connection: &Connection, scope: i64, generation: i64) -> Result<(), Error> {
+    /// Stores the document with its chunks; its number.
+    fn insert(&self, connection: &Connection, scope: i64, generation: i64) -> Result<i64, Error> {
         let at = self.new.at.as_microseconds();
         connection
             .prepare_cached(
@@ -310,8 +321,8 @@ impl Prepared {
         let mut chunk = connection.prepare_cached(
             "INSERT INTO memory_chunks (document, place, begins, words, text) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?;
-        let mut words = connection
-            .prepare_cached("INSERT INTO memory_words (rowid, scope, words) VALUES (?1, ?2, ?3)")?;
+        let mut words =
+            connection.prepare_cached("INSERT INTO memory_terms (rowid, terms) VALUES (?1, ?2)")?;
         let mut vector = connection.prepare_cached(
             "INSERT INTO memory_vectors (scope, chunk, compact) VALUES (?1, ?2, ?3)",
         )?;
@@ -324,22 +335,19 @@ impl Prepared {
             let count = i64::try_from(part.words.len()).unwrap_or(i64::MAX);
             chunk.execute(params![number, place, begins, count, part.text])?;
             let id = connection.last_insert_rowid();
-            words.execute(params![
-                id,
-                super::words::scope_word(scope),
-                part.words.join(" ")
-            ])?;
+            words.execute(params![id, terms(scope, &part.words)])?;
             vector.execute(params![scope, id, part.compact])?;
             exact.execute(params![id, generation, part.exact])?;
             all_words += count;
         }
         let chunks = i64::try_from(self.chunks.len()).unwrap_or(i64::MAX);
-        count_change(connection, scope, chunks, all_words)
+        count_change(connection, scope, chunks, all_words)?;
+        Ok(number)
     }
 }
 
 /// Removes a document with all that belongs to it.
-fn remove(connection: &Connection, number: i64, scope: i64) -> Result<(), Error> {
+pub(super) fn remove(connection: &Connection, number: i64, scope: i64) -> Result<(), Error> {
     let (chunks, words): (i64, i64) = connection.query_row(
         "SELECT count(*), coalesce(sum(words), 0) FROM memory_chunks WHERE document = ?1",
         [number],
@@ -351,7 +359,7 @@ fn remove(connection: &Connection, number: i64, scope: i64) -> Result<(), Error>
         [number, scope],
     )?;
     const OF_DOCUMENT: &str = "(SELECT id FROM memory_chunks WHERE document = ?1)";
-    for (table, chunk) in [("memory_words", "rowid"), ("memory_exact_vectors", "chunk")] {
+    for (table, chunk) in [("memory_terms", "rowid"), ("memory_exact_vectors", "chunk")] {
         connection.execute(
             &format!("DELETE FROM {table} WHERE {chunk} IN {OF_DOCUMENT}"),
             [number],
@@ -361,7 +369,10 @@ fn remove(connection: &Connection, number: i64, scope: i64) -> Result<(), Error>
         &format!("DELETE FROM memory_vectors WHERE scope = ?2 AND chunk IN {OF_DOCUMENT}"),
         [number, scope],
     )?;
-    connection.execute("DELETE FROM memory_chunks WHERE document = ?1", [number])?;
+    for table in ["memory_chunks", "memory_sources"] {
+        let query = format!("DELETE FROM {table} WHERE document = ?1");
+        connection.execute(&query, [number])?;
+    }
     connection.execute("DELETE FROM memory_documents WHERE number = ?1", [number])?;
     count_change(connection, scope, -chunks, -words)
 }

@@ -171,7 +171,7 @@ fn executions_from_before_there_was_a_table_are_counted_too() {
     connection
         .execute_batch(
             "DROP VIEW tool_gap_log; DROP VIEW journal_gaps; DROP TABLE tool_gaps; DROP VIEW plans;
-             DROP TABLE memory_words; DROP TABLE memory_chunks; DROP TABLE memory_documents;
+             DROP TABLE memory_sources; DROP TABLE memory_term_uses; DROP TABLE memory_terms; DROP TABLE memory_chunks; DROP TABLE memory_documents;
              DROP TABLE memory_scopes; DROP TABLE memory_vectors; DROP TABLE memory_exact_vectors;
              DROP TABLE memory_removed; DROP TABLE memory_settings;
              DROP TABLE pins; DROP TABLE servers; DROP TABLE executions; DROP TABLE rate_limits;

@@ -1,7 +1,9 @@
 //! Memory: what is remembered is found again, by whom it may be found, and gone when it is forgotten.
 
 mod embedders;
+mod sources;
 mod together;
+mod words;
 
 use std::sync::Arc;
 
@@ -378,6 +380,51 @@ fn what_is_forgotten_is_not_found_and_after_compacting_is_not_in_the_file() {
 }
 
 #[test]
+fn little_of_an_id_names_no_document() {
+    let directory = tempfile::tempdir().unwrap();
+    let memory = opened(&directory);
+    let own = [scope("principal")];
+    let id = memory
+        .remember(&own[0], text("Tea is at four."))
+        .unwrap()
+        .id;
+    for short in ["", "d", "doc-", &id[..9]] {
+        let refused = memory.forget(&own, short).unwrap_err();
+        assert!(matches!(refused, MemoryError::ShortId(_)), "{refused}");
+        assert!(!refused.is_failure());
+    }
+    assert_eq!(memory.document(&own, &id[..10]).unwrap().id, id);
+    memory.forget(&own, &id[..10]).unwrap();
+}
+
+#[test]
+fn compacting_says_that_somebody_reads() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options {
+        lock_timeout: Some(std::time::Duration::from_millis(10)),
+        ..Options::default()
+    };
+    let path = directory.path().join("windlass.db");
+    let store = Store::open_with(&path, options).unwrap();
+    let memory = Memory::new(Arc::new(store));
+    let own = [scope("principal")];
+    let id = memory
+        .remember(&own[0], text("Tea is at four."))
+        .unwrap()
+        .id;
+    let reader = rusqlite::Connection::open(&path).unwrap();
+    let seen = "BEGIN; SELECT count(*) FROM memory_documents";
+    reader.execute_batch(seen).unwrap();
+    memory.forget(&own, &id).unwrap();
+    let refused = memory.compact().unwrap_err();
+    assert!(matches!(refused, MemoryError::InUse), "{refused}");
+    assert!(refused.is_failure());
+    assert!(memory.documents(&own, 0, 10).unwrap().is_empty());
+    reader.execute_batch("COMMIT").unwrap();
+    memory.compact().unwrap();
+}
+
+#[test]
 fn an_index_that_missed_a_compaction_is_loaded_anew() {
     let directory = tempfile::tempdir().unwrap();
     let (memory, other) = (opened(&directory), opened(&directory));
@@ -456,21 +503,40 @@ enum Step {
     Search(String),
 }
 
-fn sentence() -> impl Strategy<Value = String> {
+fn sentence(length: std::ops::Range<usize>) -> impl Strategy<Value = String> {
     let words = [
         "invoice", "march", "paid", "printer", "weather", "rain", "tomorrow", "train", "ticket",
         "Berlin", "the", "is", "not", "dog", "walks", "river", "bridge", "xqzt", "7", "AND",
     ];
-    prop::collection::vec(prop::sample::select(words.to_vec()), 1..9)
+    prop::collection::vec(prop::sample::select(words.to_vec()), length)
         .prop_map(|words| words.join(" "))
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => sentence().prop_map(Step::Remember),
+        4 => sentence(1..9).prop_map(Step::Remember),
         1 => (0usize..40).prop_map(Step::Forget),
-        3 => sentence().prop_map(Step::Search),
+        3 => sentence(1..9).prop_map(Step::Search),
     ]
+}
+
+fn is_what_comparing_everything_finds(
+    memory: &Memory,
+    scopes: &[MemoryScope],
+    texts: &[String],
+    query: &str,
+) -> Result<(), TestCaseError> {
+    let expected = brute_force(texts, query, 10);
+    let hits = memory.search(scopes, query, 10).unwrap();
+    prop_assert_eq!(hits.len(), expected.len());
+    for (hit, (text, score)) in hits.iter().zip(&expected) {
+        prop_assert!((hit.score - score).abs() < 1e-4, "{} {}", hit.score, score);
+        let nearly = expected
+            .iter()
+            .filter(|(_, other)| (other - score).abs() < 1e-4);
+        prop_assert!(nearly.count() > 1 || &hit.text == text);
+    }
+    Ok(())
 }
 
 proptest! {
@@ -498,19 +564,33 @@ proptest! {
                 Step::Forget(_) => {}
                 Step::Search(query) => {
                     let texts: Vec<String> = kept.iter().map(|(_, text)| text.clone()).collect();
-                    let expected = brute_force(&texts, &query, 10);
                     // Another process sees the same at once.
                     for memory in [&memory, &reader] {
-                        let hits = memory.search(&own, &query, 10).unwrap();
-                        prop_assert_eq!(hits.len(), expected.len());
-                        for (hit, (text, score)) in hits.iter().zip(&expected) {
-                            prop_assert!((hit.score - score).abs() < 1e-4, "{} {}", hit.score, score);
-                            let nearly = expected.iter().filter(|(_, other)| (other - score).abs() < 1e-4);
-                            prop_assert!(nearly.count() > 1 || &hit.text == text);
-                        }
+                        is_what_comparing_everything_finds(memory, &own, &texts, &query)?;
                     }
                 }
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4))]
+    /// So many that neither search alone compares all of them: what is found is what is best by both.
+    #[test]
+    fn among_hundreds_that_share_words_a_search_finds_what_comparing_everything_finds(
+        texts in prop::collection::hash_set(sentence(1..40), 150..250),
+        queries in prop::collection::vec(sentence(1..5), 8),
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let memory = opened(&directory);
+        let own = [scope("agent:clerk")];
+        let texts: Vec<String> = texts.into_iter().collect();
+        for what in &texts {
+            memory.remember(&own[0], text(what)).unwrap();
+        }
+        for query in queries {
+            is_what_comparing_everything_finds(&memory, &own, &texts, &query)?;
         }
     }
 }

@@ -6,6 +6,8 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use super::program::{Place, example};
+#[cfg(unix)]
+use super::session::Session;
 
 /// What a command prints on standard output, line by line as JSON, and its exit code.
 fn json(place: &Place, arguments: &[&str]) -> (Vec<Value>, i32) {
@@ -199,6 +201,57 @@ fn a_directory_is_imported_and_only_what_changed_is_imported_again() {
     );
 }
 
+/// What an import says it did, and all texts that are remembered then.
+fn imported(place: &Place) -> ([u64; 3], Vec<String>) {
+    let (lines, code) = json(place, &["memory", "import", "docs", "--json"]);
+    assert_eq!(code, 0);
+    let summary = lines.last().unwrap();
+    let counts = ["added", "replaced", "unchanged"].map(|name| summary[name].as_u64().unwrap());
+    let (documents, _) = json(place, &["memory", "export"]);
+    let texts = documents.iter().map(|line| line["text"].as_str().unwrap());
+    let mut texts: Vec<String> = texts.map(str::to_owned).collect();
+    texts.sort();
+    (counts, texts)
+}
+
+#[test]
+fn a_file_that_becomes_the_same_as_another_leaves_nothing_old_behind() {
+    let place = Place::new();
+    directory(
+        &place,
+        &[
+            ("docs/a.txt", b"Geese fly north."),
+            ("docs/z.txt", b"Geese fly south."),
+        ],
+    );
+    imported(&place);
+    directory(&place, &[("docs/z.txt", b"Geese fly north.")]);
+    assert_eq!(
+        imported(&place),
+        ([0, 1, 1], vec!["Geese fly north.".to_owned()])
+    );
+    assert_eq!(imported(&place).0, [0, 0, 2]);
+}
+
+#[test]
+fn a_copy_of_a_file_is_kept_when_the_file_changes() {
+    let place = Place::new();
+    directory(&place, &[("docs/z.txt", b"Geese fly south.")]);
+    imported(&place);
+    directory(&place, &[("docs/a.txt", b"Geese fly south.")]);
+    assert_eq!(imported(&place).0, [0, 0, 2]);
+    directory(&place, &[("docs/z.txt", b"Geese fly north.")]);
+    let both = vec!["Geese fly north.".to_owned(), "Geese fly south.".to_owned()];
+    assert_eq!(imported(&place), ([0, 1, 1], both));
+    let (documents, _) = json(&place, &["memory", "list", "--json"]);
+    let mut sources: Vec<&str> = documents
+        .iter()
+        .map(|document| document["title"].as_str().unwrap())
+        .collect();
+    sources.sort_unstable();
+    assert_eq!(sources, ["a.txt", "z.txt"]);
+}
+
 #[test]
 fn what_is_exported_is_imported_elsewhere_as_it_was() {
     let place = Place::new();
@@ -266,7 +319,7 @@ fn bad_input_is_refused_clearly_and_nothing_is_lost() {
         .open(place.path("huge.txt"))
         .unwrap();
     file.set_len(1 << 30).unwrap();
-    let refusals: [(&[&str], &str); 8] = [
+    let refusals: [(&[&str], &str); 10] = [
         (
             &["memory", "add", "--file", "huge.txt"],
             "the document has 1073741824 bytes, and at most 16777216",
@@ -282,13 +335,21 @@ fn bad_input_is_refused_clearly_and_nothing_is_lost() {
         (&["memory", "add", "--file", "."], "is a directory"),
         (&["memory", "add", ""], "the text is empty"),
         (&["memory", "search", "  "], "the query is empty"),
-        (&["memory", "forget", "doc-"], "there is no document"),
+        (
+            &["memory", "forget", "doc-"],
+            "`doc-` is too short to name a document",
+        ),
+        (
+            &["memory", "forget", "d"],
+            "write `doc-` and at least six characters more",
+        ),
+        (
+            &["memory", "forget", "doc-000000"],
+            "there is no document `doc-000000`",
+        ),
         (&["memory", "import", "nowhere"], "`nowhere` cannot be read"),
     ];
-    for (arguments, told) in refusals
-        .into_iter()
-        .filter(|(arguments, _)| arguments[2] != "doc-")
-    {
+    for (arguments, told) in refusals {
         let printed = place.run(arguments);
         assert!(printed.contains(told), "{arguments:?}: {printed}");
         assert!(printed.contains("exit code 1"), "{arguments:?}: {printed}");
@@ -309,6 +370,84 @@ fn bad_input_is_refused_clearly_and_nothing_is_lost() {
     );
     assert!(wrong.contains("exit code 2"), "{wrong}");
     assert_eq!(count(&place), 2);
+}
+
+/// Every command that needs no vectors goes on with a memory that another version's embedder made.
+#[test]
+fn a_memory_of_another_embedder_is_refused_where_vectors_are_compared_and_nowhere_else() {
+    let place = Place::new().with("note.txt", "Geese fly south.");
+    for text in ["The kettle is blue.", "The kettle is old."] {
+        place.run(&["memory", "add", text]);
+    }
+    let database = rusqlite::Connection::open(place.path("data/windlass.db")).unwrap();
+    database
+        .execute(
+            "UPDATE memory_settings SET embedder = 'other', fingerprint = ?1, dimension = 512",
+            ["0".repeat(32)],
+        )
+        .unwrap();
+    drop(database);
+    let refused: [&[&str]; 3] = [
+        &["memory", "search", "kettle"],
+        &["memory", "add", "The kettle is red."],
+        &["memory", "import", "note.txt"],
+    ];
+    for arguments in refused {
+        let told = place.run(arguments);
+        for part in [
+            "the memory was made with the embedder `other` (512 components), and this is `static-256` (256 \
+             components); their vectors cannot be compared",
+            "hint: `windlass memory reembed` makes all vectors anew; nothing else is changed",
+            "exit code 1",
+        ] {
+            assert!(told.contains(part), "{arguments:?}: {told}");
+        }
+    }
+    assert_eq!(count(&place), 2);
+    let (documents, code) = json(&place, &["memory", "export"]);
+    assert_eq!((documents.len(), code), (2, 0));
+    let (listed, _) = json(&place, &["memory", "list", "--json"]);
+    let id = listed[0]["id"].as_str().unwrap();
+    let told = place.run(&["memory", "forget", id]);
+    assert!(
+        told.contains(&format!("forgot {id}")) && told.contains("exit code 0"),
+        "{told}"
+    );
+    assert_eq!(count(&place), 1);
+    let told = place.run(&["memory", "stats"]);
+    assert!(
+        told.contains("embedder: `other` (512 components)"),
+        "{told}"
+    );
+    let told = place.run(&["memory", "reembed"]);
+    assert!(told.contains("1 parts embedded anew"), "{told}");
+    let told = place.run(&["memory", "search", "kettle"]);
+    assert!(told.contains("The kettle is"), "{told}");
+}
+
+/// On a terminal it is seen how far an import of an export is.
+#[cfg(unix)]
+#[test]
+fn an_import_of_an_export_shows_how_far_it_is() {
+    let place = Place::new();
+    for number in 0..40 {
+        let text = format!("Lot {number} is kept.");
+        directory(&place, &[(&format!("docs/{number}.txt"), text.as_bytes())]);
+    }
+    place.run(&["memory", "import", "docs"]);
+    let export = place
+        .command(&["memory", "export"])
+        .output()
+        .unwrap()
+        .stdout;
+    std::fs::write(place.path("kept.jsonl"), &export).unwrap();
+    let other = Place::new();
+    let path = place.path("kept.jsonl");
+    let arguments = ["memory", "import", path.to_str().unwrap()];
+    let mut session = Session::at_a_terminal(&other.command(&arguments));
+    session.expect(" left");
+    session.expect("40 added, 0 replaced, 0 unchanged, 0 refused");
+    assert_eq!(session.end(), 0);
 }
 
 /// The process dies around every third write; each import goes on where the last one ended.

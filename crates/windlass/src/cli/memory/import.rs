@@ -3,11 +3,11 @@
 //! that is refused is told of, and the others are imported all the same.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
+use std::io::{self, BufRead, BufReader, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use windlass_runtime::{Stop, now};
 use windlass_store::{MemoryError, MemoryScope, NewDocument, Reach, RememberOutcome};
@@ -96,7 +96,9 @@ impl Import {
         }
         self.bar.finish_and_clear();
         for export in &exports {
-            self.export(export)?;
+            let imported = self.export(export);
+            self.bar.finish_and_clear();
+            imported?;
         }
         self.conclude()
     }
@@ -162,22 +164,24 @@ impl Import {
 
     /// Stores a document, unless it is there: looking is cheap, writing waits for the disk.
     fn keep(&self, scope: &MemoryScope, new: NewDocument) -> anyhow::Result<Came> {
-        if let Some(known) = self.own.memory.known(scope, &new.text)?
-            && (known.tainted || !new.is_tainted)
-        {
-            return Ok(Came::Unchanged(known.id));
+        if let Some(id) = self.own.memory.unchanged(scope, &new)? {
+            return Ok(Came::Unchanged(id));
         }
         let stored = self.own.memory.remember(scope, new)?;
         Ok(Came::Stored(stored.outcome, stored.id))
     }
 
     fn export(&mut self, path: &Path) -> anyhow::Result<()> {
-        let from: Box<dyn io::Read> = match path == Path::new("-") {
-            true => Box::new(io::stdin()),
-            false => Box::new(
-                File::open(path).with_context(|| format!("`{}` cannot be read", path.display()))?,
-            ),
+        let (from, bytes): (Box<dyn io::Read>, Option<u64>) = match path == Path::new("-") {
+            true => (Box::new(io::stdin()), None),
+            false => {
+                let told = || format!("`{}` cannot be read", path.display());
+                let file = File::open(path).with_context(told)?;
+                let bytes = file.metadata().with_context(told)?.len();
+                (Box::new(file), Some(bytes))
+            }
         };
+        self.bar = export_bar(bytes);
         let mut from = BufReader::new(from);
         // A text takes up to six times as much when it is written as JSON.
         let limit = self
@@ -196,10 +200,12 @@ impl Import {
             if read == 0 {
                 return Ok(());
             }
+            self.bar.inc(bytes.map_or(1, |_| read as u64));
             if read as u64 == limit {
                 let error = MemoryError::TooLarge { bytes: None, limit };
                 self.tell(&place, Err(error.into()))?;
-                skip_line(&mut from)?;
+                let skipped = skip_line(&mut from)?;
+                self.bar.inc(bytes.map_or(0, |_| skipped));
                 continue;
             }
             if line.iter().all(u8::is_ascii_whitespace) {
@@ -299,21 +305,38 @@ fn is_failure(error: &anyhow::Error) -> bool {
     })
 }
 
-fn skip_line(from: &mut impl BufRead) -> io::Result<()> {
+/// Counts the bytes of an export, or, where nobody knows how many there will be, its lines.
+fn export_bar(bytes: Option<u64>) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let (bar, template) = match bytes {
+        Some(bytes) => (
+            ProgressBar::new(bytes),
+            "{bar:40} {bytes}/{total_bytes}, {elapsed}, {eta} left",
+        ),
+        None => (
+            ProgressBar::new_spinner(),
+            "{spinner} {pos} documents, {elapsed}",
+        ),
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Reads to the end of a line; how much that was.
+fn skip_line(from: &mut impl BufRead) -> io::Result<u64> {
+    let mut skipped = 0;
     loop {
         let buffer = from.fill_buf()?;
-        if buffer.is_empty() {
-            return Ok(());
-        }
-        match buffer.iter().position(|byte| *byte == b'\n') {
-            Some(end) => {
-                from.consume(end + 1);
-                return Ok(());
-            }
-            None => {
-                let all = buffer.len();
-                from.consume(all);
-            }
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let read = end.map_or(buffer.len(), |end| end + 1);
+        from.consume(read);
+        skipped += read as u64;
+        if end.is_some() || read == 0 {
+            return Ok(skipped);
         }
     }
 }
