@@ -3,21 +3,23 @@
 //! decided otherwise later, by other settings or by a person.
 //!
 //! Two strategies are the same if they are in the same section and name the same tools in the same
-//! order. Those that name none are the same if they mean the same. Nothing else is ever merged: "do it"
-//! and "do not do it" are near to each other in meaning.
+//! order. Those that name none are the same if they say the same words in the same order. Nothing else is
+//! ever merged: "do it" and "do not do it" are near to each other in meaning.
 
+mod budget;
 mod common;
 mod draft;
 mod drafts;
+mod same;
 mod standing;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use windlass_embed::StaticEmbedder;
 use windlass_spec::{StrategyId, ToolCallingStrategy, ToolName};
 
-pub(super) use standing::reliability;
 pub use standing::{Retired, Standing};
+pub(super) use standing::reliability;
 
 use self::drafts::Drafts;
 use super::evidence::Evidence;
@@ -32,8 +34,6 @@ pub struct CurationSettings {
     pub max_tokens: usize,
     /// After how many runs that neither prove nor recall it a strategy is retired.
     pub unused_after: usize,
-    /// How similar the words of strategies without tools must be to be one.
-    pub same_meaning: f32,
     /// How similar tasks must be for what their sequences have in common to be a strategy of its own.
     pub similar_tasks: f32,
     /// How many tasks are kept as examples of one strategy.
@@ -46,7 +46,6 @@ impl Default for CurationSettings {
             max_items: 500,
             max_tokens: 60_000,
             unused_after: 2_000,
-            same_meaning: 0.92,
             similar_tasks: 0.5,
             examples: 12,
         }
@@ -158,33 +157,12 @@ impl SemanticCurator {
     /// The playbook of a domain that these entries come to.
     #[must_use]
     pub fn fold(&self, domain: &str, entries: &[Evidence]) -> Playbook {
-        let mut drafts = Drafts::new(domain, self.settings);
+        let mut drafts = Drafts::new(domain, self.settings, &self.embedder);
         for entry in counting(entries) {
             drafts.take(entry);
         }
-        drafts.add_common(&self.embedder);
-        let merged = self.same_words(&drafts);
-        drafts.merge(&merged);
+        drafts.merge_same();
         drafts.into_playbook(entries.len())
-    }
-
-    /// Which strategies without tools mean the same as an earlier one of their section.
-    fn same_words(&self, drafts: &Drafts) -> HashMap<usize, usize> {
-        let mut merged = HashMap::new();
-        let mut kept = Vec::new();
-        for (index, section, content) in drafts.without_tools() {
-            let embedding = self.embedder.embed(content);
-            let same = kept.iter().find(|(_, of, other)| {
-                *of == section && embedding.cosine(other) >= self.settings.same_meaning
-            });
-            match same {
-                Some((earlier, ..)) => {
-                    merged.insert(index, *earlier);
-                }
-                None => kept.push((index, section, embedding)),
-            }
-        }
-        merged
     }
 }
 
