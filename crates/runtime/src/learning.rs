@@ -16,7 +16,7 @@ use windlass_learn::playbook::{
     CurationSettings, Evidence, GroundedReflector, KeptStrategy, RecallQuery, accept_wording,
 };
 use windlass_model::ModelClient;
-use windlass_spec::{Confidence, DEFAULT_DOMAIN, StrategySection, Timestamp};
+use windlass_spec::{AgentName, Confidence, DEFAULT_DOMAIN, StrategySection, Timestamp};
 
 use crate::playbook::{KeptPlaybook, PlaybookError, Playbooks};
 
@@ -59,6 +59,13 @@ impl Default for Learning {
 /// The field of work of a run's task.
 pub(crate) fn domain(run: &Run) -> &str {
     run.task().domain.as_deref().unwrap_or(DEFAULT_DOMAIN)
+}
+
+/// The names of what an agent may call, whatever of it a task leaves out.
+fn declared(run: &Run) -> impl Iterator<Item = &str> {
+    let agent = run.agent();
+    let tools = agent.tools().iter().map(|tool| tool.name().as_str());
+    tools.chain(agent.agents().iter().map(AgentName::as_str))
 }
 
 /// The strategies that are put before the model of a run, and what of the playbook cannot be used.
@@ -124,10 +131,6 @@ pub async fn learn(
         min_confidence: learning.min_confidence,
     };
     let domain = domain(run).to_owned();
-    let tools: Vec<String> = run
-        .allowed_tools()
-        .map(|tool| tool.name().to_string())
-        .collect();
     let mut known = None;
     let mut is_taken = false;
     let kept = playbooks.update(&domain, learning.curation, now, |playbook, entries| {
@@ -137,7 +140,7 @@ pub async fn learn(
             return Vec::new();
         }
         known = Some(playbook.clone());
-        let lacks = playbook.lacking(tools.iter().map(String::as_str));
+        let lacks = playbook.lacking(declared(run));
         let evidence = reflector.reflect(&experience, lacks);
         is_taken = evidence.is_some();
         let entry = evidence.map(|evidence| Evidence::Run(Box::new(evidence)));

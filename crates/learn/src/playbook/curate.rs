@@ -19,7 +19,7 @@ use windlass_embed::StaticEmbedder;
 use windlass_spec::{StrategyId, ToolCallingStrategy, ToolName};
 
 pub use standing::{Retired, Standing};
-pub(super) use standing::reliability;
+pub(super) use standing::{is_gone, reliability};
 
 use self::drafts::Drafts;
 use super::evidence::Evidence;
