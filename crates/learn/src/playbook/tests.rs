@@ -12,6 +12,7 @@ use windlass_spec::{
 use super::*;
 
 mod common;
+mod files;
 mod merging;
 
 fn at(second: i64) -> Timestamp {

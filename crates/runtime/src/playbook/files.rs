@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use windlass_learn::playbook::{Evidence, Playbook, ReadLog, read_log};
+use windlass_learn::playbook::{Evidence, Playbook, ReadLog, log_line, read_log};
 use windlass_store::crash_point;
 
 /// The strategies, one a line.
@@ -63,10 +63,14 @@ pub(super) fn domain_of(name: &str) -> Option<String> {
 
 /// A text, which is empty if there is no file.
 pub(super) fn text(file: &Path) -> io::Result<String> {
+    let text = bytes(file)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn bytes(file: &Path) -> io::Result<Vec<u8>> {
     match std::fs::read(file) {
-        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(error),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read,
     }
 }
 
@@ -170,7 +174,7 @@ impl Folder {
     }
 
     pub(super) fn log(&self) -> io::Result<ReadLog> {
-        Ok(read_log(&text(&self.evidence())?))
+        Ok(read_log(bytes(&self.evidence())?))
     }
 
     pub(super) fn written(&self) -> io::Result<Written> {
@@ -183,8 +187,7 @@ impl Folder {
     pub(super) fn append(&self, whole: u64, entries: &[Evidence]) -> io::Result<()> {
         let mut lines = String::new();
         for entry in entries {
-            lines.push_str(&serde_json::to_string(entry)?);
-            lines.push('\n');
+            lines.push_str(&log_line(entry)?);
         }
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true);
@@ -223,8 +226,12 @@ impl Folder {
     fn replace(&self, name: &str, text: &str) -> io::Result<()> {
         let new = self.path.join(format!(".{name}.new"));
         let mut file = File::create(&new)?;
-        file.write_all(text.as_bytes())?;
+        let (first, second) = text.as_bytes().split_at(text.len() / 2);
+        file.write_all(first)?;
+        crash_point!("playbook.half");
+        file.write_all(second)?;
         file.sync_all()?;
+        crash_point!("playbook.replacing");
         std::fs::rename(new, self.path.join(name))
     }
 }

@@ -125,7 +125,7 @@ impl<'e> Drafts<'e> {
                     draft.strategy.last_updated = Some(*at);
                 }
             }
-            Evidence::Reverted { .. } => {}
+            Evidence::Reverted { .. } | Evidence::Unreadable => {}
         }
     }
 
