@@ -124,9 +124,9 @@ pub async fn learn(
     now: Timestamp,
 ) -> Result<Option<Learned>, PlaybookError> {
     let (checked, warning) = check::checked(learning.checker.as_ref(), run).await;
-    let Some(experience) = experience::of(run, checked, now) else {
+    if !experience::says_something(run) {
         return Ok(None);
-    };
+    }
     let reflector = GroundedReflector {
         min_confidence: learning.min_confidence,
     };
@@ -134,14 +134,14 @@ pub async fn learn(
     let mut known = None;
     let mut is_taken = false;
     let kept = playbooks.update(&domain, learning.curation, now, |playbook, entries| {
-        let is_this =
-            |entry: &Evidence| matches!(entry, Evidence::Run(of) if of.run == experience.run);
+        let is_this = |entry: &Evidence| matches!(entry, Evidence::Run(of) if of.run == *run.id());
         if entries.iter().any(is_this) {
             return Vec::new();
         }
         known = Some(playbook.clone());
         let lacks = playbook.lacking(declared(run));
-        let evidence = reflector.reflect(&experience, lacks);
+        let experience = experience::of_known(run, checked, &playbook.vouched_for(), now);
+        let evidence = experience.and_then(|experience| reflector.reflect(&experience, lacks));
         is_taken = evidence.is_some();
         let entry = evidence.map(|evidence| Evidence::Run(Box::new(evidence)));
         entry.into_iter().collect()

@@ -13,10 +13,10 @@ mod drafts;
 mod same;
 mod standing;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use windlass_embed::StaticEmbedder;
-use windlass_spec::{StrategyId, ToolCallingStrategy, ToolName};
+use windlass_spec::{StrategyId, StrategySection, ToolCallingStrategy, ToolName};
 
 pub use standing::{Retired, Standing};
 pub(super) use standing::{is_gone, reliability};
@@ -120,6 +120,17 @@ impl Playbook {
             .filter(|name| !there.contains(name.as_str()))
             .collect();
         lacking.into_iter().cloned().collect()
+    }
+
+    /// The tools that strategies advise, but for those that a person switched off.
+    #[must_use]
+    pub fn vouched_for(&self) -> HashSet<ToolName> {
+        let advised = self.strategies.iter().filter(|kept| {
+            kept.strategy.section == StrategySection::Strategies
+                && kept.standing != Standing::Disabled
+        });
+        let tools = advised.flat_map(|kept| kept.strategy.tool_sequence());
+        tools.cloned().collect()
     }
 
     /// The strategies as a file holds them: one a line.

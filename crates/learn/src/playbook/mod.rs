@@ -30,7 +30,7 @@ pub use index::{PlaybookIndex, RecallQuery, Recalled};
 pub use log::{LogError, ReadLog, hand_edits, log_line, read_log};
 pub use reflect::{
     Ended, Experience, GroundedReflector, RecalledBefore, Tried, WordingError, accept_wording,
-    is_subsequence,
+    is_followed, is_subsequence,
 };
 pub use tally::Tally;
 pub use words::id_of;

@@ -13,6 +13,7 @@ use super::*;
 
 mod common;
 mod files;
+mod judging;
 mod merging;
 
 fn at(second: i64) -> Timestamp {
