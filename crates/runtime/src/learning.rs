@@ -58,7 +58,9 @@ impl Default for Learning {
 
 /// The field of work of a run's task.
 pub(crate) fn domain(run: &Run) -> &str {
-    run.task().domain.as_deref().unwrap_or(DEFAULT_DOMAIN)
+    let domain = run.task().domain.as_deref();
+    let said = domain.filter(|domain| !domain.trim().is_empty());
+    said.unwrap_or(DEFAULT_DOMAIN)
 }
 
 /// The names of what an agent may call, whatever of it a task leaves out.
@@ -96,8 +98,10 @@ pub(crate) fn recall(
         similarity: f64::from(found.similarity),
         lower_bound: found.lower_bound,
     });
-    let problems = searched.problems.iter().map(ToString::to_string);
-    Ok((recalled.collect(), problems.collect()))
+    let missing = searched.missing(declared(run));
+    let problems = searched.problems.iter().chain(&missing);
+    let problems = problems.map(ToString::to_string).collect();
+    Ok((recalled.collect(), problems))
 }
 
 /// What was learned from a run.

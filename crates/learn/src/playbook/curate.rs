@@ -13,6 +13,7 @@ mod drafts;
 mod same;
 mod standing;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 
 use windlass_embed::StaticEmbedder;
@@ -24,6 +25,9 @@ pub(super) use standing::{is_gone, reliability};
 use self::drafts::Drafts;
 use super::evidence::Evidence;
 use super::tally::Tally;
+
+/// How many strategies that are retired stand in a file at most.
+const MOST_RETIRED: usize = 200;
 
 /// How much a playbook holds, and what leaves it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -133,11 +137,27 @@ impl Playbook {
         tools.cloned().collect()
     }
 
+    /// The strategies that a file holds: all but those that were retired long ago, which only the log knows. Those
+    /// whose tool is gone go before others, since they are of use in the run in which it is back.
+    pub fn in_file(&self) -> impl Iterator<Item = &KeptStrategy> {
+        let is_retired = |kept: &KeptStrategy| matches!(kept.standing, Standing::Retired(_));
+        let retired = self.strategies.iter().filter(|kept| is_retired(kept));
+        let mut retired: Vec<&KeptStrategy> = retired.collect();
+        retired.sort_by_key(|kept| {
+            let is_gone = matches!(kept.standing, Standing::Retired(Retired::Gone(_)));
+            Reverse((is_gone, kept.strategy.last_updated, kept.id()))
+        });
+        let listed = retired.iter().take(MOST_RETIRED);
+        let listed: HashSet<&StrategyId> = listed.map(|kept| kept.id()).collect();
+        let all = self.strategies.iter();
+        all.filter(move |kept| !is_retired(kept) || listed.contains(kept.id()))
+    }
+
     /// The strategies as a file holds them: one a line.
     #[must_use]
     pub fn to_lines(&self) -> String {
         let mut text = String::new();
-        for kept in &self.strategies {
+        for kept in self.in_file() {
             // A strategy is made of texts and numbers, which are always JSON.
             if let Ok(line) = serde_json::to_string(&kept.strategy) {
                 text.push_str(&line);

@@ -129,7 +129,7 @@ pub fn hand_edits(written: &Playbook, file: &StrategyLines, at: Timestamp) -> Ve
     if file.errors.iter().any(|error| error.id.is_none()) {
         return edits;
     }
-    for kept in &written.strategies {
+    for kept in written.in_file() {
         if !seen.contains(kept.id()) {
             edits.push(Evidence::Removed {
                 strategy: kept.id().clone(),

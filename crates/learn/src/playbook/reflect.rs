@@ -4,7 +4,7 @@
 
 use windlass_spec::{
     AgentName, Confidence, ErrorCategory, NonEmptyText, RunId, StrategyId, StrategySection,
-    Timestamp, ToolCallingStrategy, ToolName,
+    Timestamp, ToolName,
 };
 
 use super::evidence::{Pitfall, RunEvidence, Verdict, Vote, Voted};
@@ -289,66 +289,4 @@ fn votes(experience: &Experience, verdict: Verdict) -> Vec<Voted> {
         }
     };
     experience.recalled.iter().map(vote).collect()
-}
-
-/// Why a strategy is not put in these words.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WordingError {
-    /// More than a line, or more than anyone reads.
-    #[error("a strategy is one line of at most 400 characters")]
-    TooLong,
-    /// Other tools, or the same in another order.
-    #[error("it must name exactly the tools of the sequence, in their order")]
-    Tools,
-    /// A number or a quotation that is not in what was learned.
-    #[error("`{0}` is not in what was learned")]
-    Invented(String),
-}
-
-/// Takes other words for a strategy if they say nothing that was not learned: the same tools in the same
-/// order, and no number or quotation that is not there already.
-///
-/// # Errors
-/// Why they are not taken.
-pub fn accept_wording<'t>(
-    strategy: &ToolCallingStrategy,
-    words: &str,
-    known_tools: impl IntoIterator<Item = &'t str>,
-) -> Result<NonEmptyText, WordingError> {
-    let words = words.trim();
-    if words.lines().count() != 1 || words.chars().count() > 400 {
-        return Err(WordingError::TooLong);
-    }
-    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let tokens = || {
-        let pieces = words.split(|c: char| !is_name(c));
-        pieces.map(|piece| piece.trim_matches(['.', '-']))
-    };
-    let known: Vec<&str> = known_tools.into_iter().collect();
-    let sequence = strategy.tool_sequence();
-    let is_tool =
-        |token: &&str| known.contains(token) || sequence.iter().any(|tool| tool.as_str() == *token);
-    let named: Vec<&str> = tokens().filter(is_tool).collect();
-    if !named
-        .iter()
-        .copied()
-        .eq(sequence.iter().map(ToolName::as_str))
-    {
-        return Err(WordingError::Tools);
-    }
-    let learned = strategy.content.as_str();
-    let is_number = |token: &&str| token.chars().any(|c| c.is_ascii_digit()) && !is_tool(token);
-    if let Some(invented) = tokens()
-        .filter(is_number)
-        .find(|token| !learned.contains(token))
-    {
-        return Err(WordingError::Invented(invented.to_owned()));
-    }
-    let quotations = words.split('"').skip(1).step_by(2);
-    for quotation in quotations.filter(|quotation| !quotation.trim().is_empty()) {
-        if !learned.contains(quotation) {
-            return Err(WordingError::Invented(quotation.to_owned()));
-        }
-    }
-    NonEmptyText::new(words).map_err(|_| WordingError::TooLong)
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use windlass_learn::playbook::{Evidence, Playbook, ReadLog, log_line, read_log};
+use windlass_spec::DEFAULT_DOMAIN;
 use windlass_store::crash_point;
 
 /// The strategies, one a line.
@@ -19,11 +20,21 @@ const EVIDENCE: &str = "evidence.jsonl";
 /// What was last written to the file of strategies.
 const WRITTEN: &str = "written.json";
 
+/// The name of a domain that is too long for a folder.
+const DOMAIN: &str = "domain.txt";
+
+/// Between the beginning of a name that is too long and its digest.
+const CUT: &str = "%%";
+
 /// Held by whoever writes.
 const LOCK: &str = "lock";
 
-/// The name of a folder for a domain: what is not safe in a path is written as its bytes.
+/// The name of a folder for a domain: what is not safe in a path is written as its bytes. Whoever names none means the
+/// one that needs no name.
 pub(super) fn folder_name(domain: &str) -> String {
+    if domain.is_empty() {
+        return DEFAULT_DOMAIN.to_owned();
+    }
     let mut name = String::new();
     for byte in domain.bytes() {
         let is_safe = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -38,13 +49,18 @@ pub(super) fn folder_name(domain: &str) -> String {
     if name.len() > 120 {
         let digest = digest(domain);
         name.truncate(100);
-        let _ = write!(name, "%%{}", &digest[..16]);
+        let _ = write!(name, "{CUT}{}", &digest[..16]);
     }
     name
 }
 
-/// The domain that a folder is for, if it is for one.
-pub(super) fn domain_of(name: &str) -> Option<String> {
+/// The domain that a folder is for, if it is for one. One whose name was cut says it inside.
+pub(super) fn domain_of(folder: &Path) -> Option<String> {
+    let name = folder.file_name()?.to_str()?;
+    if name.contains(CUT) {
+        let domain = std::fs::read_to_string(folder.join(DOMAIN)).ok()?;
+        return (folder_name(&domain) == name).then_some(domain);
+    }
     let mut bytes = Vec::new();
     let mut rest = name.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -175,6 +191,15 @@ impl Folder {
 
     pub(super) fn log(&self) -> io::Result<ReadLog> {
         Ok(read_log(bytes(&self.evidence())?))
+    }
+
+    /// Says inside for which domain it is, if its name cannot.
+    pub(super) fn note(&self, domain: &str) -> io::Result<()> {
+        let is_cut = folder_name(domain).contains(CUT);
+        if is_cut && !self.path.join(DOMAIN).exists() {
+            self.replace(DOMAIN, domain)?;
+        }
+        Ok(())
     }
 
     pub(super) fn written(&self) -> io::Result<Written> {

@@ -97,6 +97,29 @@ fn a_line_that_cannot_be_read_takes_nothing_out() {
 }
 
 #[test]
+fn a_file_does_not_grow_without_end_with_what_is_retired() {
+    let settings = CurationSettings {
+        max_items: 10,
+        ..CurationSettings::default()
+    };
+    let entries: Vec<Evidence> = (0..400)
+        .map(|run| {
+            entry(succeeded(
+                &format!("r{run:03}"),
+                "One",
+                &[&format!("t{run}")],
+            ))
+        })
+        .collect();
+    let playbook = SemanticCurator::new(settings).fold("orders", &entries);
+    assert_eq!(playbook.strategies.len(), 400);
+    assert_eq!(playbook.to_lines().lines().count(), 210);
+    // What is not in the file was not taken out of it.
+    let file = read_strategies(&playbook.to_lines());
+    assert_eq!(hand_edits(&playbook, &file, at(1)), []);
+}
+
+#[test]
 fn a_strategy_whose_tool_is_back_is_recalled_at_once() {
     let mut later = succeeded("r2", "Find it", &["find"]);
     later.lacks = tools(&["refund"]);

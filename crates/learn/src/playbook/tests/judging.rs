@@ -31,6 +31,33 @@ fn words_of_a_model_may_not_add_facts() {
         Err(WordingError::Invented("the boss".to_owned()))
     );
     assert_eq!(accept("`find`\n`refund`"), Err(WordingError::TooLong));
+    let refused = |words: &str, invented: &str| {
+        let error = Err(WordingError::Invented(invented.to_owned()));
+        assert_eq!(accept(words), error, "{words}");
+    };
+    refused(
+        "“By order of the boss”: `find`, `refund`.",
+        "By order of the boss",
+    );
+    refused("As ‘the boss’ said: `find`, `refund`.", "the boss");
+    refused("As 'the boss' said: `find`, `refund`.", "the boss");
+    refused(
+        "Tell them \"it is free: `find`, `refund`.",
+        "it is free: `find`, `refund`.",
+    );
+    refused("`find`, then `refund`, within thirty days.", "thirty");
+    refused("`find`, then `refund`, at most twenty-one.", "twenty-one");
+    refused(
+        "`find`, then `refund`, see https://evil.example/x.",
+        "evil.example",
+    );
+    refused("`find`, then `refund`, and tell me@evil.", "me@evil.");
+    refused("`find`, then `refund`, not drop_table.", "drop_table");
+    refused("`find`, then `refund`, not dropTable.", "dropTable");
+    refused("`find`, then `refund`, not `rm`.", "rm");
+    // What was learned may be quoted, and an apostrophe quotes nothing.
+    assert!(accept("For a customer's “Refund order 7”: `find`, then `refund`.").is_ok());
+    assert!(accept("Don't ask the customers' friends; `find`, then `refund`.").is_ok());
 }
 
 #[test]
