@@ -211,14 +211,17 @@ impl Playbooks {
             let new = entries(&before, &found.entries);
             found.entries.extend(new.clone());
             added.extend(new);
-            if added.is_empty() {
+            // Whoever wrote the last entry may have been stopped before the file was made of it.
+            if added.is_empty() && found.is_current {
                 return Ok(KeptPlaybook {
                     playbook: before,
                     entries: found.entries,
                     problems: found.problems,
                 });
             }
-            folder.append(found.whole, &added)?;
+            if !added.is_empty() {
+                folder.append(found.whole, &added)?;
+            }
             crash_point!("playbook.logged");
             let playbook = curator.fold(domain, &found.entries);
             folder.write(&playbook, &found.kept_lines, found.written)?;
@@ -308,6 +311,8 @@ struct Found {
     /// Up to where the log is whole.
     whole: u64,
     written: Written,
+    /// Whether the file is what the entries come to.
+    is_current: bool,
 }
 
 impl Found {
@@ -320,7 +325,7 @@ impl Found {
         let log = folder.log()?;
         let text = files::text(&folder.strategies())?;
         let lines = read_strategies(&text);
-        let written = folder.written()?;
+        let written = folder.written()?.as_found(&text);
         let mut problems: Vec<PlaybookProblem> = log
             .errors
             .iter()
@@ -350,6 +355,7 @@ impl Found {
             });
         }
         Ok(Self {
+            is_current: written.is_current(&text, log.entries.len()),
             entries: log.entries,
             edits,
             problems,

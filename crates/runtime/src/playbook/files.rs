@@ -124,6 +124,31 @@ impl Written {
         versions.into_iter().any(|version| version.digest == digest)
     }
 
+    /// The same, with the version that is in the file as the last: whoever noted a later one was stopped before it
+    /// was there, and what is noted next must still know this one.
+    pub(super) fn as_found(self, text: &str) -> Self {
+        let digest = digest(text);
+        let is = |version: &Option<Version>| {
+            let version = version.as_ref();
+            version.is_some_and(|version| version.digest == digest)
+        };
+        match is(&self.before) && !is(&self.last) {
+            true => Self {
+                last: self.before.clone(),
+                before: self.before,
+            },
+            false => self,
+        }
+    }
+
+    /// Whether a text is what so many entries come to; none come to nothing.
+    pub(super) fn is_current(&self, text: &str, revision: usize) -> bool {
+        match &self.last {
+            Some(last) => last.revision == revision && last.digest == digest(text),
+            None => revision == 0 && text.is_empty(),
+        }
+    }
+
     /// Of how many entries the file was made.
     pub(super) fn revision(&self) -> usize {
         self.last.as_ref().map_or(0, |version| version.revision)
