@@ -325,7 +325,7 @@ impl Found {
         let log = folder.log()?;
         let text = files::text(&folder.strategies())?;
         let lines = read_strategies(&text);
-        let written = folder.written()?.as_found(&text);
+        let written = folder.written()?.beside(&text);
         let mut problems: Vec<PlaybookProblem> = log
             .errors
             .iter()

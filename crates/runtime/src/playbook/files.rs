@@ -126,7 +126,7 @@ impl Written {
 
     /// The same, with the version that is in the file as the last: whoever noted a later one was stopped before it
     /// was there, and what is noted next must still know this one.
-    pub(super) fn as_found(self, text: &str) -> Self {
+    pub(super) fn beside(self, text: &str) -> Self {
         let digest = digest(text);
         let is = |version: &Option<Version>| {
             let version = version.as_ref();

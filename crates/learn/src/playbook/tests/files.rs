@@ -18,7 +18,7 @@ fn a_log_that_was_cut_off_is_read_up_to_the_cut() {
         assert_eq!(read.entries.len(), text.matches('\n').count());
         assert!(read.errors.is_empty());
     }
-    let read = read_log(&whole.replacen("{", "", 1));
+    let read = read_log(whole.replacen("{", "", 1));
     assert_eq!(read.errors[0].line, 1);
     assert_eq!(read.entries.len(), 3);
     assert_eq!(read.entries[0], Evidence::Unreadable);

@@ -98,7 +98,7 @@ impl Words {
                 }
             }
             Value::Array(items) => {
-                words.extend(items.iter().flat_map(|item| Self::of_value(item).0))
+                words.extend(items.iter().flat_map(|item| Self::of_value(item).0));
             }
             scalar => each_text(scalar, &mut |text| words.extend(Self::of(text).0)),
         }
