@@ -16,7 +16,7 @@ use windlass_learn::playbook::{
     CurationSettings, Evidence, GroundedReflector, KeptStrategy, RecallQuery, accept_wording,
 };
 use windlass_model::ModelClient;
-use windlass_spec::{Confidence, DEFAULT_DOMAIN, StrategySection, Timestamp};
+use windlass_spec::{AgentName, Confidence, DEFAULT_DOMAIN, StrategySection, Timestamp};
 
 use crate::playbook::{KeptPlaybook, PlaybookError, Playbooks};
 
@@ -58,7 +58,16 @@ impl Default for Learning {
 
 /// The field of work of a run's task.
 pub(crate) fn domain(run: &Run) -> &str {
-    run.task().domain.as_deref().unwrap_or(DEFAULT_DOMAIN)
+    let domain = run.task().domain.as_deref();
+    let said = domain.filter(|domain| !domain.trim().is_empty());
+    said.unwrap_or(DEFAULT_DOMAIN)
+}
+
+/// The names of what an agent may call, whatever of it a task leaves out.
+fn declared(run: &Run) -> impl Iterator<Item = &str> {
+    let agent = run.agent();
+    let tools = agent.tools().iter().map(|tool| tool.name().as_str());
+    tools.chain(agent.agents().iter().map(AgentName::as_str))
 }
 
 /// The strategies that are put before the model of a run, and what of the playbook cannot be used.
@@ -89,8 +98,10 @@ pub(crate) fn recall(
         similarity: f64::from(found.similarity),
         lower_bound: found.lower_bound,
     });
-    let problems = searched.problems.iter().map(ToString::to_string);
-    Ok((recalled.collect(), problems.collect()))
+    let missing = searched.missing(declared(run));
+    let problems = searched.problems.iter().chain(&missing);
+    let problems = problems.map(ToString::to_string).collect();
+    Ok((recalled.collect(), problems))
 }
 
 /// What was learned from a run.
@@ -117,28 +128,24 @@ pub async fn learn(
     now: Timestamp,
 ) -> Result<Option<Learned>, PlaybookError> {
     let (checked, warning) = check::checked(learning.checker.as_ref(), run).await;
-    let Some(experience) = experience::of(run, checked, now) else {
+    if !experience::says_something(run) {
         return Ok(None);
-    };
+    }
     let reflector = GroundedReflector {
         min_confidence: learning.min_confidence,
     };
     let domain = domain(run).to_owned();
-    let tools: Vec<String> = run
-        .allowed_tools()
-        .map(|tool| tool.name().to_string())
-        .collect();
     let mut known = None;
     let mut is_taken = false;
     let kept = playbooks.update(&domain, learning.curation, now, |playbook, entries| {
-        let is_this =
-            |entry: &Evidence| matches!(entry, Evidence::Run(of) if of.run == experience.run);
+        let is_this = |entry: &Evidence| matches!(entry, Evidence::Run(of) if of.run == *run.id());
         if entries.iter().any(is_this) {
             return Vec::new();
         }
         known = Some(playbook.clone());
-        let lacks = playbook.lacking(tools.iter().map(String::as_str));
-        let evidence = reflector.reflect(&experience, lacks);
+        let lacks = playbook.lacking(declared(run));
+        let experience = experience::of_known(run, checked, &playbook.vouched_for(), now);
+        let evidence = experience.and_then(|experience| reflector.reflect(&experience, lacks));
         is_taken = evidence.is_some();
         let entry = evidence.map(|evidence| Evidence::Run(Box::new(evidence)));
         entry.into_iter().collect()

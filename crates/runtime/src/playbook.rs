@@ -19,12 +19,12 @@ use std::time::SystemTime;
 use windlass_learn::playbook::{
     CurationSettings, Evidence, Playbook, PlaybookIndex, SemanticCurator, hand_edits,
 };
-use windlass_spec::{StrategyLines, Timestamp, read_strategies};
+use windlass_spec::{StrategyLine, StrategyLines, Timestamp, read_strategies};
 use windlass_store::crash_point;
 
 use self::files::{Folder, Written};
 
-/// Something in the files of a playbook that cannot be used; the rest can.
+/// Something in the files of a playbook that cannot be used, or can hardly be meant; the rest can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaybookProblem {
     /// Which file.
@@ -68,6 +68,35 @@ type Known = HashMap<PathBuf, (Option<(SystemTime, u64)>, Arc<Searched>)>;
 pub(crate) struct Searched {
     pub(crate) index: PlaybookIndex,
     pub(crate) problems: Vec<PlaybookProblem>,
+    file: PathBuf,
+    /// Those that no run has proved: people wrote them, and may have mistaken the name of a tool.
+    unproved: Vec<StrategyLine>,
+}
+
+impl Searched {
+    /// Which strategies that people wrote name tools that are not among these. What runs proved is not asked after:
+    /// agents with other tools may share the playbook.
+    pub(crate) fn missing<'t>(
+        &self,
+        tools: impl IntoIterator<Item = &'t str>,
+    ) -> Vec<PlaybookProblem> {
+        let tools: Vec<&str> = tools.into_iter().collect();
+        let mut problems = Vec::new();
+        for line in &self.unproved {
+            let missing = line.strategy.check_tools(tools.iter().copied()).err();
+            problems.extend(
+                missing
+                    .into_iter()
+                    .flatten()
+                    .map(|missing| PlaybookProblem {
+                        file: self.file.clone(),
+                        line: line.line,
+                        reason: missing.to_string(),
+                    }),
+            );
+        }
+        problems
+    }
 }
 
 /// The playbooks of a data directory.
@@ -105,14 +134,8 @@ impl Playbooks {
         for entry in listed {
             let entry = entry.map_err(|error| self.error(&self.directory, error))?;
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            let name = entry.file_name();
-            if let Some(domain) = name
-                .to_str()
-                .filter(|_| is_folder)
-                .and_then(files::domain_of)
-            {
-                domains.push(domain);
-            }
+            let folder = Some(entry.path()).filter(|_| is_folder);
+            domains.extend(folder.as_deref().and_then(files::domain_of));
         }
         domains.sort();
         Ok(domains)
@@ -179,6 +202,7 @@ impl Playbooks {
         let folder = Folder::new(self.folder(domain));
         let update = || -> io::Result<KeptPlaybook> {
             let _lock = folder.lock_to_write()?;
+            folder.note(domain)?;
             let mut found = Found::read(&folder, domain, curation, now)?;
             let curator = SemanticCurator::new(curation);
             let mut added = found.edits;
@@ -187,14 +211,17 @@ impl Playbooks {
             let new = entries(&before, &found.entries);
             found.entries.extend(new.clone());
             added.extend(new);
-            if added.is_empty() {
+            // Whoever wrote the last entry may have been stopped before the file was made of it.
+            if added.is_empty() && found.is_current {
                 return Ok(KeptPlaybook {
                     playbook: before,
                     entries: found.entries,
                     problems: found.problems,
                 });
             }
-            folder.append(found.whole, &added)?;
+            if !added.is_empty() {
+                folder.append(found.whole, &added)?;
+            }
             crash_point!("playbook.logged");
             let playbook = curator.fold(domain, &found.entries);
             folder.write(&playbook, &found.kept_lines, found.written)?;
@@ -222,11 +249,25 @@ impl Playbooks {
                 return Ok(Arc::clone(searched));
             }
         }
-        let text = files::text(&file).map_err(|error| self.error(&self.folder(domain), error))?;
+        let folder = Folder::new(self.folder(domain));
+        let read =
+            || -> io::Result<(String, Written)> { Ok((files::text(&file)?, folder.written()?)) };
+        let (text, written) = read().map_err(|error| self.error(&self.folder(domain), error))?;
         let lines = read_strategies(&text);
+        let mut problems = problems(&file, &lines);
+        if !written.knows(&text) {
+            problems.extend(doubts(&file, &lines));
+        }
+        let is_unproved = |line: &&StrategyLine| {
+            let strategy = &line.strategy;
+            strategy.runs.is_empty() && strategy.retired.is_none() && !strategy.disabled
+        };
+        let unproved = lines.strategies.iter().filter(is_unproved);
         let searched = Arc::new(Searched {
             index: PlaybookIndex::of_lines(&lines),
-            problems: problems(&file, &lines),
+            problems,
+            unproved: unproved.cloned().collect(),
+            file: file.clone(),
         });
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(file, (stamp, Arc::clone(&searched)));
@@ -246,6 +287,19 @@ fn problems(file: &Path, lines: &StrategyLines) -> Vec<PlaybookProblem> {
     errors.collect()
 }
 
+/// What people wrote that can hardly be meant. What is learned is not asked after: that something worked less often than
+/// not is what was seen.
+fn doubts(file: &Path, lines: &StrategyLines) -> Vec<PlaybookProblem> {
+    let doubtful = lines.strategies.iter().filter_map(|line| {
+        Some(PlaybookProblem {
+            file: file.to_owned(),
+            line: line.line,
+            reason: line.strategy.warning()?.to_string(),
+        })
+    });
+    doubtful.collect()
+}
+
 /// What is in a folder.
 struct Found {
     entries: Vec<Evidence>,
@@ -257,6 +311,8 @@ struct Found {
     /// Up to where the log is whole.
     whole: u64,
     written: Written,
+    /// Whether the file is what the entries come to.
+    is_current: bool,
 }
 
 impl Found {
@@ -269,7 +325,7 @@ impl Found {
         let log = folder.log()?;
         let text = files::text(&folder.strategies())?;
         let lines = read_strategies(&text);
-        let written = folder.written()?;
+        let written = folder.written()?.beside(&text);
         let mut problems: Vec<PlaybookProblem> = log
             .errors
             .iter()
@@ -282,6 +338,7 @@ impl Found {
         problems.extend(self::problems(&folder.strategies(), &lines));
         let mut edits = Vec::new();
         if !written.knows(&text) && !text.is_empty() {
+            problems.extend(doubts(&folder.strategies(), &lines));
             let curator = SemanticCurator::new(curation);
             let fold = |revision: usize| {
                 let revision = revision.min(log.entries.len());
@@ -298,6 +355,7 @@ impl Found {
             });
         }
         Ok(Self {
+            is_current: written.is_current(&text, log.entries.len()),
             entries: log.entries,
             edits,
             problems,

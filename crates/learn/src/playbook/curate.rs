@@ -3,25 +3,31 @@
 //! decided otherwise later, by other settings or by a person.
 //!
 //! Two strategies are the same if they are in the same section and name the same tools in the same
-//! order. Those that name none are the same if they mean the same. Nothing else is ever merged: "do it"
-//! and "do not do it" are near to each other in meaning.
+//! order. Those that name none are the same if they say the same words in the same order. Nothing else is
+//! ever merged: "do it" and "do not do it" are near to each other in meaning.
 
+mod budget;
 mod common;
 mod draft;
 mod drafts;
+mod same;
 mod standing;
 
-use std::collections::{BTreeSet, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashSet};
 
 use windlass_embed::StaticEmbedder;
-use windlass_spec::{StrategyId, ToolCallingStrategy, ToolName};
+use windlass_spec::{StrategyId, StrategySection, ToolCallingStrategy, ToolName};
 
-pub(super) use standing::reliability;
 pub use standing::{Retired, Standing};
+pub(super) use standing::{is_gone, reliability};
 
 use self::drafts::Drafts;
 use super::evidence::Evidence;
 use super::tally::Tally;
+
+/// How many strategies that are retired stand in a file at most.
+const MOST_RETIRED: usize = 200;
 
 /// How much a playbook holds, and what leaves it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,8 +38,6 @@ pub struct CurationSettings {
     pub max_tokens: usize,
     /// After how many runs that neither prove nor recall it a strategy is retired.
     pub unused_after: usize,
-    /// How similar the words of strategies without tools must be to be one.
-    pub same_meaning: f32,
     /// How similar tasks must be for what their sequences have in common to be a strategy of its own.
     pub similar_tasks: f32,
     /// How many tasks are kept as examples of one strategy.
@@ -46,7 +50,6 @@ impl Default for CurationSettings {
             max_items: 500,
             max_tokens: 60_000,
             unused_after: 2_000,
-            same_meaning: 0.92,
             similar_tasks: 0.5,
             examples: 12,
         }
@@ -123,11 +126,38 @@ impl Playbook {
         lacking.into_iter().cloned().collect()
     }
 
+    /// The tools that strategies advise, but for those that a person switched off.
+    #[must_use]
+    pub fn vouched_for(&self) -> HashSet<ToolName> {
+        let advised = self.strategies.iter().filter(|kept| {
+            kept.strategy.section == StrategySection::Strategies
+                && kept.standing != Standing::Disabled
+        });
+        let tools = advised.flat_map(|kept| kept.strategy.tool_sequence());
+        tools.cloned().collect()
+    }
+
+    /// The strategies that a file holds: all but those that were retired long ago, which only the log knows. Those
+    /// whose tool is gone go before others, since they are of use in the run in which it is back.
+    pub fn in_file(&self) -> impl Iterator<Item = &KeptStrategy> {
+        let is_retired = |kept: &KeptStrategy| matches!(kept.standing, Standing::Retired(_));
+        let retired = self.strategies.iter().filter(|kept| is_retired(kept));
+        let mut retired: Vec<&KeptStrategy> = retired.collect();
+        retired.sort_by_key(|kept| {
+            let is_gone = matches!(kept.standing, Standing::Retired(Retired::Gone(_)));
+            Reverse((is_gone, kept.strategy.last_updated, kept.id()))
+        });
+        let listed = retired.iter().take(MOST_RETIRED);
+        let listed: HashSet<&StrategyId> = listed.map(|kept| kept.id()).collect();
+        let all = self.strategies.iter();
+        all.filter(move |kept| !is_retired(kept) || listed.contains(kept.id()))
+    }
+
     /// The strategies as a file holds them: one a line.
     #[must_use]
     pub fn to_lines(&self) -> String {
         let mut text = String::new();
-        for kept in &self.strategies {
+        for kept in self.in_file() {
             // A strategy is made of texts and numbers, which are always JSON.
             if let Ok(line) = serde_json::to_string(&kept.strategy) {
                 text.push_str(&line);
@@ -158,33 +188,12 @@ impl SemanticCurator {
     /// The playbook of a domain that these entries come to.
     #[must_use]
     pub fn fold(&self, domain: &str, entries: &[Evidence]) -> Playbook {
-        let mut drafts = Drafts::new(domain, self.settings);
+        let mut drafts = Drafts::new(domain, self.settings, &self.embedder);
         for entry in counting(entries) {
             drafts.take(entry);
         }
-        drafts.add_common(&self.embedder);
-        let merged = self.same_words(&drafts);
-        drafts.merge(&merged);
+        drafts.merge_same();
         drafts.into_playbook(entries.len())
-    }
-
-    /// Which strategies without tools mean the same as an earlier one of their section.
-    fn same_words(&self, drafts: &Drafts) -> HashMap<usize, usize> {
-        let mut merged = HashMap::new();
-        let mut kept = Vec::new();
-        for (index, section, content) in drafts.without_tools() {
-            let embedding = self.embedder.embed(content);
-            let same = kept.iter().find(|(_, of, other)| {
-                *of == section && embedding.cosine(other) >= self.settings.same_meaning
-            });
-            match same {
-                Some((earlier, ..)) => {
-                    merged.insert(index, *earlier);
-                }
-                None => kept.push((index, section, embedding)),
-            }
-        }
-        merged
     }
 }
 

@@ -69,21 +69,26 @@ pub enum Evidence {
         /// When.
         at: Timestamp,
     },
+    /// A line that cannot be read. It says nothing and keeps its place: revisions are numbers of entries, and mean the
+    /// same with it as they did before it was damaged. It is never written.
+    #[serde(skip)]
+    Unreadable,
 }
 
 impl Evidence {
-    /// When it was written.
+    /// When it was written, if it can be read.
     #[must_use]
-    pub fn at(&self) -> Timestamp {
+    pub fn at(&self) -> Option<Timestamp> {
         match self {
-            Self::Run(run) => run.at,
+            Self::Unreadable => None,
+            Self::Run(run) => Some(run.at),
             Self::Added { at, .. }
             | Self::Edited { at, .. }
             | Self::Worded { at, .. }
             | Self::Removed { at, .. }
             | Self::Pinned { at, .. }
             | Self::Disabled { at, .. }
-            | Self::Reverted { at, .. } => *at,
+            | Self::Reverted { at, .. } => Some(*at),
         }
     }
 }

@@ -15,7 +15,7 @@ use windlass_spec::{
     NonEmptyText, StrategyId, StrategyLines, StrategySection, ToolCallingStrategy, ToolName,
 };
 
-use super::curate::{Playbook, reliability};
+use super::curate::{Playbook, is_gone, reliability};
 use super::lexicon::Lexicon;
 use super::signs::Signs;
 use super::words::{id_of, quoted, what_worked};
@@ -148,7 +148,8 @@ impl PlaybookIndex {
     pub fn of_lines(lines: &StrategyLines) -> Self {
         let strategies = lines.strategies.iter().map(|line| &line.strategy);
         let active = strategies.filter(|strategy| {
-            !strategy.disabled && (strategy.pinned || strategy.retired.is_none())
+            let is_used = strategy.retired.is_none() || is_gone(strategy);
+            !strategy.disabled && (strategy.pinned || is_used)
         });
         Self::of(active.map(|strategy| (id_of(strategy), strategy)))
     }

@@ -3,7 +3,11 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use windlass_spec::{StrategyId, StrategyLines, Timestamp, ToolCallingStrategy};
+use serde::{Deserialize, Serialize};
+use windlass_spec::{
+    DataVersion, STRATEGY_VERSION, StrategyError, StrategyId, StrategyLines, Timestamp,
+    ToolCallingStrategy,
+};
 
 use super::curate::Playbook;
 use super::evidence::Evidence;
@@ -27,38 +31,77 @@ impl fmt::Display for LogError {
 /// What a log holds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReadLog {
-    /// The entries.
+    /// The entries, one for each line.
     pub entries: Vec<Evidence>,
-    /// Lines that are none.
+    /// Lines that are none; among the entries they are [`Evidence::Unreadable`].
     pub errors: Vec<LogError>,
-    /// Up to where the log is whole: whoever wrote what comes after it was stopped.
+    /// Up to which byte the log is whole: whoever wrote what comes after it was stopped.
     pub whole: usize,
 }
 
 /// Reads a log. A last line that was only begun did not happen.
 #[must_use]
-pub fn read_log(text: &str) -> ReadLog {
+pub fn read_log(log: impl AsRef<[u8]>) -> ReadLog {
+    let log = log.as_ref();
+    let end = log.iter().rposition(|byte| *byte == b'\n');
     let mut read = ReadLog {
-        whole: text.rfind('\n').map_or(0, |end| end + 1),
+        whole: end.map_or(0, |end| end + 1),
         ..ReadLog::default()
     };
-    for (index, line) in text[..read.whole].lines().enumerate() {
-        if line.trim().is_empty() {
+    let lines = log[..read.whole].split(|byte| *byte == b'\n');
+    for (index, line) in lines.enumerate() {
+        if line.trim_ascii().is_empty() {
             continue;
         }
-        match serde_json::from_str(line) {
-            Ok(entry) => read.entries.push(entry),
-            Err(error) => read.errors.push(LogError {
-                line: index + 1,
-                reason: error.to_string(),
-            }),
-        }
+        read.entries.push(entry(line).unwrap_or_else(|reason| {
+            let line = index + 1;
+            read.errors.push(LogError { line, reason });
+            Evidence::Unreadable
+        }));
     }
     read
 }
 
+/// What of a line says whether the rest can be understood. Old ones say nothing.
+#[derive(Deserialize)]
+struct Versioned {
+    #[serde(default)]
+    data_model_version: Option<DataVersion>,
+}
+
+fn entry(line: &[u8]) -> Result<Evidence, String> {
+    // What a newer program means by the same words is not known.
+    if let Ok(Versioned {
+        data_model_version: Some(version),
+    }) = serde_json::from_slice(line)
+        && version.major > STRATEGY_VERSION.major
+    {
+        return Err(StrategyError::NewerVersion(version).to_string());
+    }
+    serde_json::from_slice(line).map_err(|error| error.to_string())
+}
+
+/// An entry as a line of the log, with its end.
+///
+/// # Errors
+/// If it is one that could not be read.
+pub fn log_line(entry: &Evidence) -> Result<String, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Line<'e> {
+        #[serde(flatten)]
+        entry: &'e Evidence,
+        data_model_version: DataVersion,
+    }
+    let line = Line {
+        entry,
+        data_model_version: STRATEGY_VERSION,
+    };
+    Ok(serde_json::to_string(&line)? + "\n")
+}
+
 /// What people changed in a file since a playbook was written to it: what they added, changed and took
-/// out. A line that cannot be read changes nothing.
+/// out. A line that cannot be read changes nothing: the strategy whose id stands in it was not taken out, and
+/// if no id can be made out, it may have been any, so none was.
 #[must_use]
 pub fn hand_edits(written: &Playbook, file: &StrategyLines, at: Timestamp) -> Vec<Evidence> {
     let mut edits = Vec::new();
@@ -83,7 +126,10 @@ pub fn hand_edits(written: &Playbook, file: &StrategyLines, at: Timestamp) -> Ve
         }
     }
     seen.extend(file.errors.iter().filter_map(|error| error.id.clone()));
-    for kept in &written.strategies {
+    if file.errors.iter().any(|error| error.id.is_none()) {
+        return edits;
+    }
+    for kept in written.in_file() {
         if !seen.contains(kept.id()) {
             edits.push(Evidence::Removed {
                 strategy: kept.id().clone(),

@@ -19,6 +19,7 @@ mod log;
 mod reflect;
 mod signs;
 mod tally;
+mod wording;
 mod words;
 
 #[cfg(test)]
@@ -28,10 +29,10 @@ pub use bounds::{lower_bound, lower_bound_at};
 pub use curate::{CurationSettings, KeptStrategy, Playbook, Retired, SemanticCurator, Standing};
 pub use evidence::{Evidence, Pitfall, RunEvidence, Verdict, Vote, Voted};
 pub use index::{PlaybookIndex, RecallQuery, Recalled};
-pub use log::{LogError, ReadLog, hand_edits, read_log};
+pub use log::{LogError, ReadLog, hand_edits, log_line, read_log};
 pub use reflect::{
-    Ended, Experience, GroundedReflector, RecalledBefore, Tried, WordingError, accept_wording,
-    is_subsequence,
+    Ended, Experience, GroundedReflector, RecalledBefore, Tried, is_followed, is_subsequence,
 };
 pub use tally::Tally;
+pub use wording::{WordingError, accept_wording};
 pub use words::id_of;

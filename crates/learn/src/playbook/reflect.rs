@@ -4,7 +4,7 @@
 
 use windlass_spec::{
     AgentName, Confidence, ErrorCategory, NonEmptyText, RunId, StrategyId, StrategySection,
-    Timestamp, ToolCallingStrategy, ToolName,
+    Timestamp, ToolName,
 };
 
 use super::evidence::{Pitfall, RunEvidence, Verdict, Vote, Voted};
@@ -106,7 +106,7 @@ impl GroundedReflector {
             .map(|call| &call.tool)
             .collect();
         let sequence: Vec<ToolName> = succeeded.iter().copied().cloned().collect();
-        let recalled = votes(experience, &succeeded, verdict);
+        let recalled = votes(experience, verdict);
         let pitfalls = match verdict {
             Verdict::Unclear => Vec::new(),
             Verdict::Succeeded | Verdict::Failed => pitfalls(experience, verdict, &sequence),
@@ -129,14 +129,27 @@ impl GroundedReflector {
     fn judge(&self, experience: &Experience) -> (Verdict, String) {
         let unclear = |because: String| (Verdict::Unclear, because);
         let failed = |because: String| (Verdict::Failed, because);
-        match (&experience.ended, experience.checked) {
-            (Ended::Stopped(why), _) => return unclear(why.clone()),
-            (_, Some(false)) => return failed("the answer was checked and is wrong".to_owned()),
-            (Ended::Short(why), _) => return failed(why.clone()),
-            (Ended::Completed, _) => {}
+        // What people decide says nothing about tools, whatever came of it.
+        if let Ended::Stopped(why) = &experience.ended {
+            return unclear(why.clone());
         }
         if let Some(tool) = &experience.refused_by_person {
             return unclear(format!("a person refused or undid `{tool}`"));
+        }
+        if experience.checked == Some(false) {
+            return failed("the answer was checked and is wrong".to_owned());
+        }
+        let last = experience.calls.last();
+        let last_failure = last.and_then(|last| Some((&last.tool, last.outcome.err()?)));
+        // Nor does a service that is down, nor one that has had enough for now.
+        if let Some((tool, category)) = last_failure
+            && experience.checked.is_none()
+            && !says_something(category)
+        {
+            return unclear(format!("the last call, of `{tool}`, failed ({category})"));
+        }
+        if let Ended::Short(why) = &experience.ended {
+            return failed(why.clone());
         }
         if experience.confidence < self.min_confidence {
             return unclear(format!(
@@ -144,16 +157,15 @@ impl GroundedReflector {
                 experience.confidence, self.min_confidence
             ));
         }
-        match experience.calls.last() {
-            None => unclear("no tool was called".to_owned()),
-            Some(last) if last.outcome.is_err() && experience.checked.is_none() => {
-                failed(format!("the last call, of `{}`, failed", last.tool))
+        match (last_failure, experience.checked) {
+            _ if last.is_none() => unclear("no tool was called".to_owned()),
+            (Some((tool, _)), None) => failed(format!("the last call, of `{tool}`, failed")),
+            (_, Some(_)) => {
+                let because = "it finished, and the answer was checked";
+                (Verdict::Succeeded, because.to_owned())
             }
-            Some(_) => {
-                let because = match experience.checked {
-                    Some(_) => "it finished, and the answer was checked",
-                    None => "it finished, and its last call succeeded",
-                };
+            (None, None) => {
+                let because = "it finished, and its last call succeeded";
                 (Verdict::Succeeded, because.to_owned())
             }
         }
@@ -175,12 +187,25 @@ pub fn is_subsequence<'t>(
     wanted.peek().is_none()
 }
 
+/// Whether a strategy that was put before a model was followed: its tools succeeded in its order, in calls that
+/// may be learned from.
+#[must_use]
+pub fn is_followed(section: StrategySection, sequence: &[ToolName], calls: &[Tried]) -> bool {
+    let succeeded = calls
+        .iter()
+        .filter(|call| call.teaches && call.outcome.is_ok());
+    section == StrategySection::Strategies
+        && !sequence.is_empty()
+        && is_subsequence(sequence, succeeded.map(|call| &call.tool))
+}
+
 fn pitfalls(experience: &Experience, verdict: Verdict, sequence: &[ToolName]) -> Vec<Pitfall> {
     let mut found: Vec<Pitfall> = Vec::new();
     let mut before: Option<&ToolName> = None;
     for (place, call) in experience.calls.iter().enumerate() {
         let Err(category) = call.outcome else {
-            before = Some(&call.tool);
+            // What strangers may have caused is no part of a warning either.
+            before = call.teaches.then_some(&call.tool);
             continue;
         };
         // One that goes well in the end was only asked for wrongly.
@@ -233,18 +258,18 @@ fn says_something(category: ErrorCategory) -> bool {
 
 /// What the run says about the strategies that were put before the model. A strategy that was tried in
 /// vain is harmful only if no other one was right: the model had to choose, and chose in the end.
-fn votes(experience: &Experience, succeeded: &[&ToolName], verdict: Verdict) -> Vec<Voted> {
-    let follows = |recalled: &RecalledBefore| {
-        recalled.section == StrategySection::Strategies
-            && !recalled.sequence.is_empty()
-            && is_subsequence(&recalled.sequence, succeeded.iter().copied())
-    };
+fn votes(experience: &Experience, verdict: Verdict) -> Vec<Voted> {
+    let calls = &experience.calls;
+    let follows =
+        |recalled: &RecalledBefore| is_followed(recalled.section, &recalled.sequence, calls);
     let was_one_right = experience.recalled.iter().any(follows);
     let in_vain = |recalled: &RecalledBefore| {
         recalled.sequence.iter().any(|tool| {
-            let mut calls = experience.calls.iter().filter(|call| call.tool == *tool);
-            let failed = |call: &Tried| call.teaches && call.outcome.is_err_and(says_something);
-            calls.any(failed) && !succeeded.contains(&tool)
+            let mut calls = calls
+                .iter()
+                .filter(|call| call.tool == *tool && call.teaches);
+            let has_succeeded = calls.clone().any(|call| call.outcome.is_ok());
+            !has_succeeded && calls.any(|call| call.outcome.is_err_and(says_something))
         })
     };
     let vote = |recalled: &RecalledBefore| {
@@ -264,66 +289,4 @@ fn votes(experience: &Experience, succeeded: &[&ToolName], verdict: Verdict) -> 
         }
     };
     experience.recalled.iter().map(vote).collect()
-}
-
-/// Why a strategy is not put in these words.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WordingError {
-    /// More than a line, or more than anyone reads.
-    #[error("a strategy is one line of at most 400 characters")]
-    TooLong,
-    /// Other tools, or the same in another order.
-    #[error("it must name exactly the tools of the sequence, in their order")]
-    Tools,
-    /// A number or a quotation that is not in what was learned.
-    #[error("`{0}` is not in what was learned")]
-    Invented(String),
-}
-
-/// Takes other words for a strategy if they say nothing that was not learned: the same tools in the same
-/// order, and no number or quotation that is not there already.
-///
-/// # Errors
-/// Why they are not taken.
-pub fn accept_wording<'t>(
-    strategy: &ToolCallingStrategy,
-    words: &str,
-    known_tools: impl IntoIterator<Item = &'t str>,
-) -> Result<NonEmptyText, WordingError> {
-    let words = words.trim();
-    if words.lines().count() != 1 || words.chars().count() > 400 {
-        return Err(WordingError::TooLong);
-    }
-    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let tokens = || {
-        let pieces = words.split(|c: char| !is_name(c));
-        pieces.map(|piece| piece.trim_matches(['.', '-']))
-    };
-    let known: Vec<&str> = known_tools.into_iter().collect();
-    let sequence = strategy.tool_sequence();
-    let is_tool =
-        |token: &&str| known.contains(token) || sequence.iter().any(|tool| tool.as_str() == *token);
-    let named: Vec<&str> = tokens().filter(is_tool).collect();
-    if !named
-        .iter()
-        .copied()
-        .eq(sequence.iter().map(ToolName::as_str))
-    {
-        return Err(WordingError::Tools);
-    }
-    let learned = strategy.content.as_str();
-    let is_number = |token: &&str| token.chars().any(|c| c.is_ascii_digit()) && !is_tool(token);
-    if let Some(invented) = tokens()
-        .filter(is_number)
-        .find(|token| !learned.contains(token))
-    {
-        return Err(WordingError::Invented(invented.to_owned()));
-    }
-    let quotations = words.split('"').skip(1).step_by(2);
-    for quotation in quotations.filter(|quotation| !quotation.trim().is_empty()) {
-        if !learned.contains(quotation) {
-            return Err(WordingError::Invented(quotation.to_owned()));
-        }
-    }
-    NonEmptyText::new(words).map_err(|_| WordingError::TooLong)
 }

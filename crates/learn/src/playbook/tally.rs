@@ -25,6 +25,25 @@ impl From<&ToolCallingStrategy> for Prior {
     }
 }
 
+impl Prior {
+    /// Both together.
+    pub(super) fn and(self, other: Self) -> Self {
+        let (mine, theirs) = (self.helpful, other.helpful);
+        let helpful = mine.saturating_add(theirs);
+        let iterations = match (self.iterations, other.iterations) {
+            (Some(one), Some(two)) if helpful > 0 => {
+                Some((one * mine as f64 + two * theirs as f64) / helpful as f64)
+            }
+            (one, two) => one.or(two),
+        };
+        Self {
+            helpful,
+            harmful: self.harmful.saturating_add(other.harmful),
+            iterations,
+        }
+    }
+}
+
 /// The count of what runs say about a strategy.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
@@ -37,15 +56,21 @@ pub struct Tally {
 
 impl Tally {
     pub(super) fn add_prior(&mut self, prior: Prior) {
-        let (mine, other) = (self.prior.helpful, prior.helpful);
-        self.prior.iterations = match (self.prior.iterations, prior.iterations) {
-            (Some(one), Some(two)) if mine + other > 0 => {
-                Some((one * mine as f64 + two * other as f64) / (mine + other) as f64)
-            }
-            (one, two) => one.or(two),
-        };
-        self.prior.helpful = mine.saturating_add(other);
-        self.prior.harmful = self.prior.harmful.saturating_add(prior.harmful);
+        self.prior = self.prior.and(prior);
+    }
+
+    /// Whether what a run says is counted.
+    pub(super) fn knows(&self, run: &RunId) -> bool {
+        self.votes.contains_key(run)
+    }
+
+    /// What runs here say, without what was known before.
+    pub(super) fn seen_here(&self) -> Prior {
+        Prior {
+            helpful: self.count(Vote::Helpful),
+            harmful: self.count(Vote::Harmful),
+            iterations: None,
+        }
     }
 
     pub(super) fn vote(&mut self, run: &RunId, vote: Vote, iterations: u32) {
@@ -76,13 +101,13 @@ impl Tally {
     /// In how many runs it led to success.
     #[must_use]
     pub fn helpful(&self) -> u64 {
-        self.prior.helpful + self.count(Vote::Helpful)
+        self.prior.helpful.saturating_add(self.count(Vote::Helpful))
     }
 
     /// In how many runs it led to failure.
     #[must_use]
     pub fn harmful(&self) -> u64 {
-        self.prior.harmful + self.count(Vote::Harmful)
+        self.prior.harmful.saturating_add(self.count(Vote::Harmful))
     }
 
     /// How often it was put before a model.

@@ -11,6 +11,11 @@ use windlass_spec::{
 
 use super::*;
 
+mod common;
+mod files;
+mod judging;
+mod merging;
+
 fn at(second: i64) -> Timestamp {
     Timestamp::from_microseconds(1_800_000_000_000_000 + second * 1_000_000)
 }
@@ -410,62 +415,6 @@ fn reverting_takes_back_and_can_be_reverted() {
     assert!(names(&entries).is_empty());
 }
 
-fn bullet(section: StrategySection, content: &str) -> Evidence {
-    Evidence::Added {
-        strategy: Box::new(ToolCallingStrategy::new(section, text(content))),
-        at: at(0),
-    }
-}
-
-#[test]
-fn the_same_bullet_in_other_words_is_one_but_never_across_polarity() {
-    let playbook = fold(&[
-        bullet(
-            StrategySection::Strategies,
-            "Ask for the order number first",
-        ),
-        bullet(
-            StrategySection::Strategies,
-            "First ask for the order number",
-        ),
-        bullet(StrategySection::Pitfalls, "Ask for the order number first"),
-    ]);
-    assert_eq!(playbook.strategies.len(), 2);
-    assert_eq!(playbook.strategies[0].strategy.aliases.len(), 1);
-    assert_eq!(
-        playbook.strategies[1].strategy.section,
-        StrategySection::Pitfalls
-    );
-}
-
-#[test]
-fn adding_the_same_strategy_again_changes_no_count() {
-    let mut strategy = ToolCallingStrategy::new(StrategySection::Strategies, text("Do it"))
-        .with_sequence(tools(&["a", "b"]))
-        .unwrap();
-    strategy.helpful_count = 15;
-    strategy.harmful_count = 2;
-    let added = Evidence::Added {
-        strategy: Box::new(strategy.clone()),
-        at: at(0),
-    };
-    let once = fold(std::slice::from_ref(&added));
-    let twice = fold(&[added.clone(), added.clone()]);
-    assert_eq!(once.strategies[0].tally.helpful(), 15);
-    assert_eq!(twice.strategies[0].tally, once.strategies[0].tally);
-    // Under another id it is the same tools from somebody else: both counts count.
-    strategy.id = StrategyId::new("theirs").ok();
-    let theirs = Evidence::Added {
-        strategy: Box::new(strategy),
-        at: at(1),
-    };
-    for entries in [[added.clone(), theirs.clone()], [theirs, added]] {
-        let both = fold(&entries);
-        assert_eq!(both.strategies.len(), 1);
-        assert_eq!(both.strategies[0].tally.helpful(), 30);
-    }
-}
-
 #[test]
 fn what_people_change_in_the_file_is_taken_and_counts_are_not_theirs() {
     let entries = vec![
@@ -511,58 +460,6 @@ fn what_was_removed_comes_back_when_it_is_learned_again() {
     assert_eq!(fold(&entries).strategies[0].tally.helpful(), 1);
 }
 
-#[test]
-fn words_of_a_model_may_not_add_facts() {
-    let strategy = ToolCallingStrategy::new(
-        StrategySection::Strategies,
-        text("For tasks like \"Refund order 7\": `find`, then `refund`."),
-    )
-    .with_sequence(tools(&["find", "refund"]))
-    .unwrap();
-    let known = ["find", "refund", "cancel"];
-    let accept = |words: &str| accept_wording(&strategy, words, known);
-    assert!(accept("To refund something, use `find` and then `refund`.").is_err());
-    assert!(accept("To pay somebody back, use `find` and then `refund`.").is_ok());
-    assert_eq!(
-        accept("First `refund`, then `find`."),
-        Err(WordingError::Tools)
-    );
-    assert_eq!(
-        accept("`find`, `refund`, `cancel`."),
-        Err(WordingError::Tools)
-    );
-    assert_eq!(
-        accept("`find`, then `refund`, within 30 days."),
-        Err(WordingError::Invented("30".to_owned()))
-    );
-    assert_eq!(
-        accept("`find`, then `refund`, as \"the boss\" said."),
-        Err(WordingError::Invented("the boss".to_owned()))
-    );
-    assert_eq!(accept("`find`\n`refund`"), Err(WordingError::TooLong));
-}
-
-#[test]
-fn a_log_that_was_cut_off_is_read_up_to_the_cut() {
-    let whole: String = (0..3)
-        .map(|run| {
-            let entry = entry(succeeded(&format!("r{run}"), "One", &["a"]));
-            format!("{}\n", serde_json::to_string(&entry).unwrap())
-        })
-        .collect();
-    for cut in 0..=whole.len() {
-        let Some(text) = whole.get(..cut) else {
-            continue;
-        };
-        let read = read_log(text);
-        assert_eq!(read.entries.len(), text.matches('\n').count());
-        assert!(read.errors.is_empty());
-    }
-    let read = read_log(&whole.replacen("{", "", 1));
-    assert_eq!(read.errors[0].line, 1);
-    assert_eq!(read.entries.len(), 2);
-}
-
 fn any_sequence() -> impl Strategy<Value = Vec<ToolName>> {
     vec(select(vec!["a", "b", "c", "d"]), 0..5).prop_map(|names| tools(&names))
 }
@@ -588,7 +485,10 @@ fn any_run() -> impl Strategy<Value = RunEvidence> {
         1..9_u32,
     )
         .prop_map(|(run, verdict, sequence, recalled, pitfalls, iterations)| {
-            let task = format!("task {run}");
+            let task = match run % 2 {
+                0 => format!("Refund the order of customer {run}"),
+                _ => format!("Tell the weather in Rome on day {run}"),
+            };
             RunEvidence {
                 verdict,
                 recalled,
@@ -633,27 +533,24 @@ proptest! {
             let first = seen.entry(run.run.clone()).or_insert_with(|| run.clone());
             *run = first.clone();
         }
-        // All strategies that are voted on are there from the start.
-        let first: Vec<Evidence> = (0..runs.len())
-            .map(|run| entry(succeeded(&format!("first{run}"), "First", &["a"])))
-            .collect();
         let entries: Vec<Evidence> = runs.into_iter().map(entry).collect();
         let mut shuffled = entries.clone();
         crate::ab::Random::new(order).shuffle(&mut shuffled);
-        let known: std::collections::HashSet<StrategyId> =
-            fold(&first).strategies.iter().map(|kept| kept.id().clone()).collect();
-        let only_known = |entries: &[Evidence]| -> Vec<Evidence> {
-            let mut entries = entries.to_vec();
-            for entry in &mut entries {
-                if let Evidence::Run(run) = entry {
-                    run.recalled.retain(|voted| known.contains(&voted.strategy));
-                }
-            }
-            [first.clone(), entries].concat()
-        };
-        let one = fold(&only_known(&entries));
-        let two = fold(&only_known(&shuffled));
+        let (one, two) = (fold(&entries), fold(&shuffled));
         prop_assert_eq!(counts(&one), counts(&two));
+        // What similar tasks have in common is voted on as well.
+        for kept in &one.strategies {
+            let is_about = |run: &&RunEvidence| {
+                run.recalled.iter().any(|voted| voted.strategy == *kept.id())
+            };
+            let harmful = seen.values().filter(is_about).filter(|run| {
+                let mut votes = run.recalled.iter();
+                votes.any(|voted| voted.strategy == *kept.id() && voted.vote == Vote::Harmful)
+            });
+            if kept.strategy.section == StrategySection::Strategies {
+                prop_assert_eq!(kept.tally.harmful(), harmful.count() as u64);
+            }
+        }
     }
 
     #[test]

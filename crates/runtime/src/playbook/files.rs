@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use windlass_learn::playbook::{Evidence, Playbook, ReadLog, read_log};
+use windlass_learn::playbook::{Evidence, Playbook, ReadLog, log_line, read_log};
+use windlass_spec::DEFAULT_DOMAIN;
 use windlass_store::crash_point;
 
 /// The strategies, one a line.
@@ -19,11 +20,21 @@ const EVIDENCE: &str = "evidence.jsonl";
 /// What was last written to the file of strategies.
 const WRITTEN: &str = "written.json";
 
+/// The name of a domain that is too long for a folder.
+const DOMAIN: &str = "domain.txt";
+
+/// Between the beginning of a name that is too long and its digest.
+const CUT: &str = "%%";
+
 /// Held by whoever writes.
 const LOCK: &str = "lock";
 
-/// The name of a folder for a domain: what is not safe in a path is written as its bytes.
+/// The name of a folder for a domain: what is not safe in a path is written as its bytes. Whoever names none means the
+/// one that needs no name.
 pub(super) fn folder_name(domain: &str) -> String {
+    if domain.is_empty() {
+        return DEFAULT_DOMAIN.to_owned();
+    }
     let mut name = String::new();
     for byte in domain.bytes() {
         let is_safe = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -38,13 +49,18 @@ pub(super) fn folder_name(domain: &str) -> String {
     if name.len() > 120 {
         let digest = digest(domain);
         name.truncate(100);
-        let _ = write!(name, "%%{}", &digest[..16]);
+        let _ = write!(name, "{CUT}{}", &digest[..16]);
     }
     name
 }
 
-/// The domain that a folder is for, if it is for one.
-pub(super) fn domain_of(name: &str) -> Option<String> {
+/// The domain that a folder is for, if it is for one. One whose name was cut says it inside.
+pub(super) fn domain_of(folder: &Path) -> Option<String> {
+    let name = folder.file_name()?.to_str()?;
+    if name.contains(CUT) {
+        let domain = std::fs::read_to_string(folder.join(DOMAIN)).ok()?;
+        return (folder_name(&domain) == name).then_some(domain);
+    }
     let mut bytes = Vec::new();
     let mut rest = name.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -63,10 +79,14 @@ pub(super) fn domain_of(name: &str) -> Option<String> {
 
 /// A text, which is empty if there is no file.
 pub(super) fn text(file: &Path) -> io::Result<String> {
+    let text = bytes(file)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn bytes(file: &Path) -> io::Result<Vec<u8>> {
     match std::fs::read(file) {
-        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(error),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read,
     }
 }
 
@@ -102,6 +122,31 @@ impl Written {
         let digest = digest(text);
         let versions = self.last.iter().chain(&self.before);
         versions.into_iter().any(|version| version.digest == digest)
+    }
+
+    /// The same, with the version that is in the file as the last: whoever noted a later one was stopped before it
+    /// was there, and what is noted next must still know this one.
+    pub(super) fn beside(self, text: &str) -> Self {
+        let digest = digest(text);
+        let is = |version: &Option<Version>| {
+            let version = version.as_ref();
+            version.is_some_and(|version| version.digest == digest)
+        };
+        match is(&self.before) && !is(&self.last) {
+            true => Self {
+                last: self.before.clone(),
+                before: self.before,
+            },
+            false => self,
+        }
+    }
+
+    /// Whether a text is what so many entries come to; none come to nothing.
+    pub(super) fn is_current(&self, text: &str, revision: usize) -> bool {
+        match &self.last {
+            Some(last) => last.revision == revision && last.digest == digest(text),
+            None => revision == 0 && text.is_empty(),
+        }
     }
 
     /// Of how many entries the file was made.
@@ -170,7 +215,16 @@ impl Folder {
     }
 
     pub(super) fn log(&self) -> io::Result<ReadLog> {
-        Ok(read_log(&text(&self.evidence())?))
+        Ok(read_log(bytes(&self.evidence())?))
+    }
+
+    /// Says inside for which domain it is, if its name cannot.
+    pub(super) fn note(&self, domain: &str) -> io::Result<()> {
+        let is_cut = folder_name(domain).contains(CUT);
+        if is_cut && !self.path.join(DOMAIN).exists() {
+            self.replace(DOMAIN, domain)?;
+        }
+        Ok(())
     }
 
     pub(super) fn written(&self) -> io::Result<Written> {
@@ -183,8 +237,7 @@ impl Folder {
     pub(super) fn append(&self, whole: u64, entries: &[Evidence]) -> io::Result<()> {
         let mut lines = String::new();
         for entry in entries {
-            lines.push_str(&serde_json::to_string(entry)?);
-            lines.push('\n');
+            lines.push_str(&log_line(entry)?);
         }
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true);
@@ -223,8 +276,12 @@ impl Folder {
     fn replace(&self, name: &str, text: &str) -> io::Result<()> {
         let new = self.path.join(format!(".{name}.new"));
         let mut file = File::create(&new)?;
-        file.write_all(text.as_bytes())?;
+        let (first, second) = text.as_bytes().split_at(text.len() / 2);
+        file.write_all(first)?;
+        crash_point!("playbook.half");
+        file.write_all(second)?;
         file.sync_all()?;
+        crash_point!("playbook.replacing");
         std::fs::rename(new, self.path.join(name))
     }
 }

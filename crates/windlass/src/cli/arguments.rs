@@ -237,7 +237,7 @@ pub(crate) struct RunTask {
     pub(crate) seed: Option<u64>,
 
     /// The field of work, by which strategies are found.
-    #[arg(long, value_name = "NAME", conflicts_with = "tasks")]
+    #[arg(long, value_name = "NAME", conflicts_with = "tasks", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) domain: Option<String>,
 
     /// Only these of the agent's tools, separated by commas.

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windlass_spec::{AgentName, NonEmptyText, RunId, StrategyId, ToolCallingStrategy, ToolName};
+use windlass_spec::{
+    AgentName, NonEmptyText, StrategyId, StrategySection, Timestamp, ToolCallingStrategy, ToolName,
+};
 
 use super::standing::{Retired, Standing, is_harmful};
 use super::{CurationSettings, KeptStrategy};
-use crate::playbook::evidence::Vote;
+use crate::playbook::evidence::{RunEvidence, Vote};
 use crate::playbook::tally::{Prior, Tally};
 
 /// How many runs that prove a strategy are named in its line.
@@ -23,24 +25,39 @@ pub(super) struct Draft {
     pub(super) agents: BTreeSet<AgentName>,
     /// How many runs there were when it was last proved or recalled.
     pub(super) used_at: usize,
+    /// Whether it stays, whatever is learned.
+    pub(super) pinned: Switch,
+    /// Whether a person switched it off.
+    pub(super) disabled: Switch,
     pub(super) is_gone: bool,
 }
 
+/// What people said last, if they ever did; the greater of two was said later.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Switch {
+    /// With which entry; none is 0.
+    pub(super) said_at: usize,
+    pub(super) is_on: bool,
+}
+
 impl Draft {
-    pub(super) fn prove(
-        &mut self,
-        run: &RunId,
-        agent: &AgentName,
-        task: Option<&NonEmptyText>,
-        vote: Vote,
-        iterations: u32,
-        examples: usize,
-    ) {
-        self.tally.vote(run, vote, iterations);
-        self.agents.insert(agent.clone());
-        if let Some(task) = task {
+    /// Takes a run as proof, of which there were so many then.
+    pub(super) fn prove(&mut self, run: &RunEvidence, now: usize, examples: usize) {
+        let vote = match self.strategy.section {
+            StrategySection::Pitfalls => Vote::Harmful,
+            StrategySection::Strategies | StrategySection::Observations => Vote::Helpful,
+        };
+        self.tally.vote(&run.run, vote, run.iterations);
+        self.agents.insert(run.agent.clone());
+        if let Some(task) = &run.task {
             self.add_example(task, examples);
         }
+        self.use_at(run.at, now);
+    }
+
+    pub(super) fn use_at(&mut self, at: Timestamp, now: usize) {
+        self.used_at = self.used_at.max(now);
+        self.strategy.last_updated = self.strategy.last_updated.max(Some(at));
     }
 
     /// Keeps an example; the oldest but the first makes room for it.
@@ -60,11 +77,18 @@ impl Draft {
         runs: usize,
         settings: &CurationSettings,
     ) -> Standing {
-        if self.strategy.disabled {
+        if self.disabled.is_on {
             return Standing::Disabled;
         }
-        if self.strategy.pinned {
+        if self.pinned.is_on {
             return Standing::Active;
+        }
+        // A tool that is gone comes last: with it the strategy is of use again, unless it was of none before.
+        if is_harmful(self.strategy.section, &self.tally) {
+            return Standing::Retired(Retired::Harmful);
+        }
+        if runs - self.used_at > settings.unused_after {
+            return Standing::Retired(Retired::Unused);
         }
         // It is about the agents that proved it; what a person wrote is about all.
         let concerned = lacks
@@ -82,12 +106,6 @@ impl Draft {
         if let (Some(tool), false) = (gone, has_all) {
             return Standing::Retired(Retired::Gone(tool));
         }
-        if is_harmful(self.strategy.section, &self.tally) {
-            return Standing::Retired(Retired::Harmful);
-        }
-        if runs - self.used_at > settings.unused_after {
-            return Standing::Retired(Retired::Unused);
-        }
         Standing::Active
     }
 
@@ -97,12 +115,15 @@ impl Draft {
             strategy,
             tally,
             examples,
+            pinned,
+            disabled,
             ..
         } = self;
         let figures = strategy
             .clone()
             .with_figures(tally.success_rate(), tally.avg_iterations());
         let mut strategy = figures.unwrap_or(strategy);
+        (strategy.pinned, strategy.disabled) = (pinned.is_on, disabled.is_on);
         strategy.helpful_count = tally.helpful();
         strategy.harmful_count = tally.harmful();
         let votes = tally.votes().rev().take(NAMED_RUNS);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use windlass_spec::{StrategySection, ToolName};
+use windlass_spec::{StrategySection, ToolCallingStrategy, ToolName};
 
 use crate::playbook::bounds::{lower_bound, lower_bound_at};
 use crate::playbook::tally::Tally;
@@ -43,6 +43,16 @@ impl fmt::Display for Retired {
             Self::Budget => f.write_str("there is no room for it"),
         }
     }
+}
+
+/// Whether a line says that it is retired only because a tool is gone. Nobody recalls it who lacks the tool, and it is
+/// of use again in the first run of whoever has it.
+pub(in crate::playbook) fn is_gone(strategy: &ToolCallingStrategy) -> bool {
+    let Some(why) = &strategy.retired else {
+        return false;
+    };
+    let mut tools = strategy.tool_sequence().iter();
+    tools.any(|tool| Retired::Gone(tool.clone()).to_string() == why.as_str())
 }
 
 /// The share of success that can be relied on. What counts against a pitfall counts for it: it says that

@@ -72,7 +72,10 @@ pub fn read_strategies(text: &str) -> StrategyLines {
             }),
             Err(error) => {
                 let value: Option<Value> = serde_json::from_str(content).ok();
-                let id = value.as_ref().and_then(|value| value["id"].as_str());
+                let id = match &value {
+                    Some(value) => value["id"].as_str(),
+                    None => id_in(content),
+                };
                 read.errors.push(StrategyLineError {
                     line,
                     reason: reason(&error, value.is_some()),
@@ -84,6 +87,21 @@ pub fn read_strategies(text: &str) -> StrategyLines {
         }
     }
     read
+}
+
+/// The id that stands in a line that is no JSON. Quotation marks inside texts are written with a backslash before them,
+/// so only a field is called like this.
+fn id_in(line: &str) -> Option<&str> {
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("\"id\"") {
+        rest = after;
+        let value = after.trim_start().strip_prefix(':').map(str::trim_start);
+        let id = value.and_then(|value| value.strip_prefix('"')?.split_once('"'));
+        if let (Some((id, _)), false) = (id, before.ends_with('\\')) {
+            return Some(id);
+        }
+    }
+    None
 }
 
 /// Where in the line it is only helps if it is no JSON; the line in the message is always the first.

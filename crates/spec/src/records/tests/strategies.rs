@@ -170,3 +170,23 @@ fn lines_that_are_no_strategy_are_named_and_the_rest_is_used() {
         [false, false, false, true]
     );
 }
+
+#[test]
+fn the_id_in_a_line_that_is_no_json_is_made_out() {
+    let id = |line: &str| {
+        let read = read_strategies(line);
+        let id = read.errors[0].id.as_ref();
+        id.map(|id| id.as_str().to_owned())
+    };
+    assert_eq!(
+        id(r#"{"content":"x","id":"s-1","section":"Strat"#),
+        Some("s-1".to_owned())
+    );
+    assert_eq!(id(r#"{content:"x", "id" : "s-1"}"#), Some("s-1".to_owned()));
+    assert_eq!(
+        id(r#"{"content":"say \"id\": \"no\"","id":"s-1""#),
+        Some("s-1".to_owned())
+    );
+    assert_eq!(id(r#"{"content":"x","id":"s-"#), None);
+    assert_eq!(id("no json"), None);
+}

@@ -10,7 +10,7 @@ pub(crate) struct Playbook {
     pub(crate) command: PlaybookCommand,
 
     /// The domain whose playbook is meant; all of them, or the only one there is, if not said.
-    #[arg(long, value_name = "NAME", global = true)]
+    #[arg(long, value_name = "NAME", global = true, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) domain: Option<String>,
 
     /// Where runs are kept, instead of `WINDLASS_DATA` or the user's data directory.

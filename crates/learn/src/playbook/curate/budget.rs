@@ -1,0 +1,41 @@
+//! How much of a playbook is in use.
+
+use windlass_spec::StrategySection;
+
+use super::standing::{Retired, Standing};
+use super::{CurationSettings, KeptStrategy};
+
+/// Of how many strategies one at most is a pitfall.
+const PITFALL_SHARE: usize = 4;
+
+/// Retires what there is no room for: the least reliable first, then what was not used for longest.
+pub(super) fn keep_within(kept: &mut [KeptStrategy], used: &[usize], settings: &CurationSettings) {
+    let mut order: Vec<usize> = (0..kept.len())
+        .filter(|&place| kept[place].standing == Standing::Active)
+        .collect();
+    order.sort_by(|&left, &right| {
+        let (one, two) = (&kept[left], &kept[right]);
+        let pinned = two.strategy.pinned.cmp(&one.strategy.pinned);
+        pinned
+            .then(two.lower_bound().total_cmp(&one.lower_bound()))
+            .then(used[right].cmp(&used[left]))
+            .then(one.id.cmp(&two.id))
+    });
+    let (mut items, mut tokens, mut pitfalls) = (0, 0, 0);
+    let most_pitfalls = settings.max_items / PITFALL_SHARE;
+    for place in order {
+        let this = &mut kept[place];
+        let is_pitfall = this.strategy.section == StrategySection::Pitfalls;
+        let length = this.strategy.content.as_str().len().div_ceil(4);
+        let has_room = items < settings.max_items
+            && tokens + length <= settings.max_tokens
+            && (!is_pitfall || pitfalls < most_pitfalls);
+        if has_room || this.strategy.pinned {
+            items += 1;
+            tokens += length;
+            pitfalls += usize::from(is_pitfall);
+        } else {
+            this.standing = Standing::Retired(Retired::Budget);
+        }
+    }
+}
