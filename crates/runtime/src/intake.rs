@@ -251,7 +251,7 @@ mod tests {
             let tools: Vec<String> = names
                 .iter()
                 .map(|name| {
-                    format!("[{name}:Tool {{description: \"Does {name}\"}} | (a::Text)==>(::Text)]")
+                    format!("[{name}:Tool {{description: \"Does {name} for somebody\"}} | (a::Text)==>(::Text)]")
                 })
                 .collect();
             let text = format!(
