@@ -291,9 +291,10 @@ fn gaps_are_found_in_the_sample() {
     let cases = read_cases(SAMPLE).expect("the sample reads");
     let report = evaluate(&cases).expect("there are enough");
     assert_eq!(report.n, 80);
-    assert!(report.balanced_accuracy >= 0.82, "{report}");
-    assert!(report.auroc >= 0.9, "{report}");
-    assert!(report.shipped.balanced_accuracy >= 0.87, "{report}");
+    // Nothing here is left to chance, so what was reached once is reached again.
+    assert!(report.balanced_accuracy >= 0.862, "{report}");
+    assert!(report.auroc >= 0.929, "{report}");
+    assert!(report.shipped.balanced_accuracy >= 0.874, "{report}");
     assert_eq!(
         report,
         evaluate(&cases).expect("again"),

@@ -482,10 +482,10 @@ fn gap_detection_is_scored() {
     let (out, _) = run(&place, &["eval", "gap", "--data", "cases.jsonl", "--json"]);
     let told: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(told["n"], 80);
-    assert!(told["balanced_accuracy"].as_f64().unwrap() > 0.8, "{out}");
-    assert!(told["auroc"].as_f64().unwrap() > 0.9, "{out}");
+    assert!(told["balanced_accuracy"].as_f64().unwrap() > 0.86, "{out}");
+    assert!(told["auroc"].as_f64().unwrap() > 0.92, "{out}");
     assert!(
-        told["shipped"]["balanced_accuracy"].as_f64().unwrap() > 0.85,
+        told["shipped"]["balanced_accuracy"].as_f64().unwrap() > 0.87,
         "{out}"
     );
     let (refused, _, err) = output(&mut place.command(&["eval", "gap", "--data", "none.jsonl"]));
