@@ -145,10 +145,11 @@ fn search(queries: &str, vectors: &str, truth: &str, rounds: usize) -> Result<()
     times.sort_by(f64::total_cmp);
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
     println!(
-        "{{\"rows\":{rows},\"queries\":{},\"p50_ms\":{:.3},\"p99_ms\":{:.3},\"mean_ms\":{:.3},\"recall_at_10\":{:.5},\
+        "{{\"rows\":{rows},\"queries\":{},\"min_ms\":{:.3},\"p50_ms\":{:.3},\"p99_ms\":{:.3},\"mean_ms\":{:.3},\"recall_at_10\":{:.5},\
          \"compared_mean\":{:.1},\"inexact\":{inexact},\"build_s\":{:.2},\"insert_us\":{:.1},\
          \"insert_visible\":{is_visible},\"rss_mb\":{:.1},\"peak_mb\":{:.1}}}",
         queries.len(),
+        at(0.0),
         at(0.5),
         at(0.99),
         times.iter().sum::<f64>() / times.len() as f64,
