@@ -69,7 +69,7 @@ fn a_word_in_more_chunks_than_the_limit_is_worth_little_and_finds_none_beside_ot
     let directory = tempfile::tempdir().unwrap();
     let memory = opened(&directory);
     let (common, rare) = (word(1), word(2));
-    let mut paragraphs = vec![paragraph(&[common.clone()]); 1_999];
+    let mut paragraphs = vec![paragraph(std::slice::from_ref(&common)); 1_999];
     paragraphs.push(paragraph(&[common.clone(), rare.clone()]));
     remember(&memory, &paragraphs);
     let (in_all, _) = best(&memory, &common);
