@@ -976,6 +976,7 @@ fn whatever_a_failed_tool_tells_of_outside_taints_the_run() {
             call: calls[0].clone(),
             end: CallEnd::Error(failure),
             usage: Usage::default(),
+            calls: 0,
             ran: None,
             tainted: true,
             at,
