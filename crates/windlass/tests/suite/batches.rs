@@ -211,8 +211,7 @@ fn mistakes_in_tasks_are_told_by_file_and_line() {
         "tasks.jsonl",
         "{\"task_id\": \"b\"\n\
          {\"description\": \"x\"}\n\
-         {\"task_id\": \"c\", \"description\": \" \"}\n\
-         {\"task_id\": \"c\", \"description\": \"x\"}\n",
+         {\"task_id\": \"c\", \"description\": \" \"}\n",
     );
     let mut told = place.run(&BATCH);
     let place = place.with(

@@ -118,15 +118,20 @@ pub fn read_tasks(text: &str) -> TaskLines {
                 continue;
             }
         };
-        let first_line = *first_lines.entry(raw.task_id.clone()).or_insert(line);
-        if first_line != line {
+        // Only a task that can be used has its id to itself.
+        let first_line = first_lines.get(&raw.task_id).copied();
+        if let Some(first_line) = first_line {
             refuse(TaskLineProblem::Duplicate {
                 task_id: raw.task_id.clone(),
                 first_line,
             });
         }
+        let task_id = raw.task_id.clone();
         match TaskInput::try_from(raw) {
-            Ok(task) if first_line == line => tasks.push((line, task)),
+            Ok(task) if first_line.is_none() => {
+                first_lines.insert(task_id, line);
+                tasks.push((line, task));
+            }
             Ok(_) => {}
             Err(error) => refuse(TaskLineProblem::Task(error)),
         }

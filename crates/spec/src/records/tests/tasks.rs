@@ -136,4 +136,8 @@ fn a_duplicate_task_id_is_reported_with_both_lines() {
         .collect();
     assert_eq!(duplicates, [(2, "t1", 1), (3, "t1", 1)]);
     assert_eq!(errors.len(), 3, "the empty description is told as well");
+    let unusable = with(full(), "description", json!(""));
+    let read = read_tasks(&lines(&[unusable, full()]));
+    let used: Vec<usize> = read.tasks.iter().map(|(line, _)| *line).collect();
+    assert_eq!(used, [2], "what cannot be used takes nobody's id");
 }
