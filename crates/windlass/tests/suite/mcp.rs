@@ -101,9 +101,23 @@ fn left(place: &Place) -> Vec<String> {
         .collect()
 }
 
+/// Starts the program so that signals end it, whatever whoever runs the tests ignores: a shell has its
+/// children in the background ignore interrupts, and `nohup` has them ignore hangups.
 fn spawn(place: &Place, arguments: &[&str]) -> Child {
-    place
-        .command(arguments)
+    let program = place.command(arguments);
+    let mut started = Command::new("env");
+    started
+        .args(["--default-signal=INT", "--default-signal=HUP"])
+        .arg(program.get_program())
+        .args(program.get_args())
+        .current_dir(place.path("."));
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => started.env(name, value),
+            None => started.env_remove(name),
+        };
+    }
+    started
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
