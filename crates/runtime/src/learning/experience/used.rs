@@ -2,6 +2,7 @@
 //! names a tool.
 
 use serde_json::Value;
+use windlass_core::model::ChatMessage;
 use windlass_core::run::Run;
 use windlass_spec::CallRecord;
 
@@ -24,19 +25,39 @@ pub(super) fn is_in_vain(run: &Run, record: &CallRecord) -> bool {
     if later.peek().is_none() {
         return false;
     }
-    let found = scalars(result);
+    let (found, said) = (scalars(result), said_before(run, record));
     !later.any(|call| {
-        let arguments = call.arguments().values();
-        let used: Vec<Words> = arguments.flat_map(scalars).collect();
-        used.iter().any(|used| is_used(&found, used))
+        let mut arguments = call.arguments().values().flat_map(scalars);
+        arguments.any(|argument| is_used(&found, &argument, &said))
     })
 }
 
-/// Whether an argument was made of what a call found: it stands in it, or holds it, or a number of it does.
-fn is_used(found: &[Words], argument: &Words) -> bool {
-    found.iter().any(|found| {
-        found.contains(argument) || argument.contains(found) || found.shares_a_number(argument)
-    })
+/// What was known before a call found anything: what the person said, now and earlier, and what earlier calls
+/// brought. What is made of that needed no further look.
+fn said_before(run: &Run, record: &CallRecord) -> Words {
+    let task = run.task();
+    let mut said = Words::of(&task.description);
+    for message in &task.conversation {
+        if let ChatMessage::User { content } | ChatMessage::Assistant { content, .. } = message {
+            said.0.extend(Words::of(content).0);
+        }
+    }
+    let earlier = run.calls().take_while(|call| call.id() != record.id());
+    for result in earlier.filter_map(|call| call.outcome()?.ok()) {
+        said.0.extend(Words::of_value(result).0);
+    }
+    said
+}
+
+/// Whether an argument was made of what a call found: it stands in it, or holds several words of it, and had
+/// not been said before.
+fn is_used(found: &[Words], argument: &Words, said: &Words) -> bool {
+    let is_new = !said.contains(argument);
+    is_new
+        && found.iter().any(|found| {
+            let is_held = found.0.len() > 1 && argument.contains(found) && !said.contains(found);
+            is_held || found.contains(argument)
+        })
 }
 
 /// The texts and numbers in a value that say something.
@@ -111,12 +132,6 @@ impl Words {
         count > 0 && self.0.windows(count).any(|part| part == other.0)
     }
 
-    fn shares_a_number(&self, other: &Self) -> bool {
-        let has_digit = |word: &&String| word.chars().any(|c| c.is_ascii_digit());
-        let mut numbers = other.0.iter().filter(has_digit);
-        numbers.any(|number| self.0.contains(number))
-    }
-
     /// Whether it is more than a letter or two.
     fn say_something(&self) -> bool {
         let has_digit = |word: &String| word.chars().any(|c| c.is_ascii_digit());
@@ -130,23 +145,32 @@ mod tests {
 
     use super::*;
 
-    fn used(result: Value, argument: Value) -> bool {
-        scalars(&argument)
-            .iter()
-            .any(|argument| is_used(&scalars(&result), argument))
+    fn used(result: &Value, argument: &Value, said: &str) -> bool {
+        let (found, said) = (scalars(result), Words::of(said));
+        let mut arguments = scalars(argument).into_iter();
+        arguments.any(|argument| is_used(&found, &argument, &said))
     }
 
     #[test]
     fn what_was_found_is_used_if_an_argument_is_made_of_it() {
-        let text = "Open orders: 17 (Ada Lovelace, Rome), 18 (Grace Hopper, Oslo)";
-        assert!(used(json!(text), json!("Ada Lovelace")));
-        assert!(used(json!(text), json!(18)));
-        assert!(used(json!(text), json!("order-17")));
-        assert!(used(json!({"orders": [{"id": "o-9"}]}), json!(["o-9"])));
-        assert!(used(json!("Rome"), json!("A letter to Rome, Italy")));
-        assert!(!used(json!(text), json!("Lovelace Ada")));
-        assert!(!used(json!(text), json!(19)));
-        assert!(!used(json!("ok"), json!("it is ok to go")));
+        let text = json!("Open orders: 17 (Ada Lovelace, Rome), 18 (Grace Hopper, Oslo)");
+        let is_used = |argument: Value| used(&text, &argument, "Cancel the order.");
+        assert!(is_used(json!("Ada Lovelace")));
+        assert!(is_used(json!(18)));
+        assert!(is_used(json!(["17"])));
+        assert!(!is_used(json!("Lovelace Ada")));
+        assert!(!is_used(json!(19)));
+        let listed = json!({"orders": [{"id": "o-9"}]});
+        assert!(used(&listed, &json!("the order o-9 is late"), ""));
+        assert!(!used(&json!("ok"), &json!("it is ok to go"), ""));
+    }
+
+    #[test]
+    fn what_was_said_before_needs_no_look() {
+        let files = json!(["notes.txt", "plan.txt"]);
+        let argument = json!("notes.txt");
+        assert!(used(&files, &argument, "Read the only file there is."));
+        assert!(!used(&files, &argument, "Read notes.txt aloud."));
     }
 
     #[test]
