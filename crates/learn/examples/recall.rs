@@ -5,7 +5,6 @@
 
 use std::time::Instant;
 
-use windlass_embed::StaticEmbedder;
 use windlass_learn::playbook::{PlaybookIndex, RecallQuery, Recalled};
 use windlass_spec::{
     NonEmptyText, StrategyLine, StrategyLines, StrategySection, ToolCallingStrategy, ToolName,
@@ -118,13 +117,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let built = begun.elapsed();
         let tools: Vec<String> = (0..90).map(|tool| format!("tool_{tool}")).collect();
         let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
-        let embedder = StaticEmbedder::new();
-        let texts = |line: &StrategyLine| {
-            let example = line.strategy.example_task.as_ref();
-            let texts = [Some(&line.strategy.content), example];
-            texts.map(|text| embedder.embed(text.map_or("", NonEmptyText::as_str)))
-        };
-        let vectors: Vec<_> = lines.strategies.iter().map(texts).collect();
         let asked: Vec<String> = (0..QUERIES)
             .map(|query| task(query * 7 + 1_000_000))
             .collect();
@@ -142,44 +134,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 found
             })
             .collect();
-        // The nearest in meaning of all that may be recalled must have been looked at.
         let (mut hits, mut wanted) = (0, 0);
         for (asked, found) in asked.iter().zip(found) {
-            let vector = embedder.embed(asked);
-            let fits = |line: &StrategyLine| {
-                line.strategy
-                    .tool_sequence()
-                    .iter()
-                    .all(|tool| tools.contains(&tool.as_str()))
+            let query = RecallQuery {
+                tools: Some(tools.clone()),
+                ..RecallQuery::new(asked)
             };
-            let all = lines
-                .strategies
-                .iter()
-                .zip(&vectors)
-                .filter(|(line, _)| fits(line));
-            let floor = RecallQuery::FLOOR;
-            let mut scored: Vec<(f64, usize)> = all
-                .map(|(line, known)| {
-                    let known = known.each_ref().map(|known| vector.cosine(known));
-                    let meaning =
-                        ((known[0].max(known[1]) - floor) / (1.0 - floor)).clamp(0.0, 1.0);
-                    let bound =
-                        windlass_learn::playbook::lower_bound(line.strategy.helpful_count, 0);
-                    (f64::from(meaning).powi(2) * bound, line.line)
-                })
-                .filter(|(score, _)| *score > 0.0)
-                .collect();
-            scored.sort_by(|one, two| two.0.total_cmp(&one.0));
-            let best: Vec<f64> = scored
-                .iter()
-                .take(found.len())
-                .map(|(score, _)| *score)
-                .collect();
+            let best = index.recall_comparing_all(&query);
             wanted += best.len();
-            hits += found
-                .iter()
-                .zip(&best)
-                .filter(|(found, best)| found.score >= **best - 1e-6)
+            let pairs = found.iter().zip(&best);
+            hits += pairs
+                .filter(|(found, best)| found.score >= best.score - 1e-9)
                 .count();
         }
         took.sort_by(f64::total_cmp);

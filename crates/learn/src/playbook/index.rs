@@ -222,6 +222,16 @@ impl PlaybookIndex {
     /// The strategies that fit a task best, best first; none if none is similar enough.
     #[must_use]
     pub fn recall(&self, query: &RecallQuery<'_>) -> Vec<Recalled> {
+        self.recall_by(self.signs.as_ref(), query)
+    }
+
+    /// The same by comparing all of them, however many there are: what [`PlaybookIndex::recall`] is held against.
+    #[must_use]
+    pub fn recall_comparing_all(&self, query: &RecallQuery<'_>) -> Vec<Recalled> {
+        self.recall_by(None, query)
+    }
+
+    fn recall_by(&self, signs: Option<&Signs>, query: &RecallQuery<'_>) -> Vec<Recalled> {
         if query.count == 0 || self.rows.is_empty() {
             return Vec::new();
         }
@@ -231,7 +241,7 @@ impl PlaybookIndex {
         }
         let there = self.there(query);
         let fits = |row: usize| self.fits(&self.rows[row], query, there.as_deref());
-        let compared: Vec<usize> = match &self.signs {
+        let compared: Vec<usize> = match signs {
             None => (0..self.rows.len()).filter(|row| fits(*row)).collect(),
             Some(signs) => signs.nearest(&task, COMPARED, fits),
         };
