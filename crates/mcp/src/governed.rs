@@ -232,6 +232,9 @@ impl Governed {
         arguments: Value,
         context: CallContext,
     ) -> Result<Value, ToolError> {
+        if context.reply.is_none() {
+            pinned.check(&arguments)?;
+        }
         let arguments = match arguments {
             Value::Object(arguments) => arguments,
             _ => Map::new(),
@@ -264,10 +267,7 @@ impl Governed {
                 };
                 self.server.reply(request, reply).await
             }
-            None => {
-                pinned.check(&request.arguments)?;
-                self.call(pinned, request).await?
-            }
+            None => self.call(pinned, request).await?,
         };
         match came {
             Ok(Came::Answered(answered)) => self.answer(answered),
@@ -395,6 +395,7 @@ impl Met {
 pub(crate) struct Pinned {
     pub(crate) definition: Definition,
     pub(crate) digest: Digest,
+    own_name: String,
     /// What its arguments are checked against, read when it is first needed.
     takes: OnceLock<Result<Schema, String>>,
 }
@@ -403,17 +404,18 @@ impl Pinned {
     pub(crate) fn new(definition: Definition) -> Self {
         Self {
             digest: pin::digest(&definition),
+            own_name: definition.name().to_owned(),
             definition,
             takes: OnceLock::new(),
         }
     }
 
     pub(crate) fn own_name(&self) -> &str {
-        self.definition.name()
+        &self.own_name
     }
 
     /// Checks arguments against all that the server says of them, before it is asked.
-    fn check(&self, arguments: &Map<String, Value>) -> Result<(), ToolError> {
+    fn check(&self, arguments: &Value) -> Result<(), ToolError> {
         let Some(schema) = self.definition.input_schema() else {
             return Ok(());
         };
@@ -423,8 +425,7 @@ impl Pinned {
         };
         let schema = self.takes.get_or_init(|| Schema::new(schema));
         let schema = schema.as_ref().map_err(|why| refused(why))?;
-        let checked = schema.check(&Value::Object(arguments.clone()));
-        checked.map_err(|why: String| refused(&why))
+        schema.check(arguments).map_err(|why: String| refused(&why))
     }
 }
 

@@ -82,7 +82,8 @@ impl Ledger {
 
     /// Notes how a server was met, and holds what it offers against what was accepted. What it runs
     /// and how it is reached are written down when it is first met; from then on only a person changes
-    /// that, by [`Ledger::accept_program`].
+    /// that, by [`Ledger::accept_program`]. If another process met it first meanwhile, what was started
+    /// here must be the same.
     pub(crate) fn meet(
         &self,
         settings: &ServerSettings,
@@ -92,20 +93,27 @@ impl Ledger {
     ) -> Result<Vec<Pin>, LedgerError> {
         let name = &settings.name;
         let failed = |error| failed(name, error);
-        let (program, settings_digest) = match self.server(name)? {
-            Some(known) => (known.program, known.settings_digest),
-            None => (program_json(name, program)?, settings_digest(settings)),
-        };
         let server = StoredServer {
             name: name.to_string(),
             era: Some(greeting.era.as_str().to_owned()),
-            settings_digest,
-            program,
+            settings_digest: settings_digest(settings),
+            program: program_json(name, program)?,
             greeting: Some(greeting_json(greeting)),
             first_seen: now(),
         };
         let noted = self.store.note_server(&self.tenant, &server);
         noted.map_err(failed)?;
+        let refused = |why: String| LedgerError {
+            server: name.clone(),
+            why,
+        };
+        let changed = self.program_changes(settings, program).map_err(refused)?;
+        if !changed.is_empty() {
+            return Err(refused(format!(
+                "it was started as something else than what was accepted since: {}",
+                changed.join("; ")
+            )));
+        }
         for _ in 0..ATTEMPTS {
             let stored = self.store.pins(&self.tenant, name.as_str());
             let stored = stored.map_err(failed)?;
@@ -126,10 +134,7 @@ impl Ledger {
                 Err(error) => return Err(failed(error)),
             }
         }
-        Err(LedgerError {
-            server: name.clone(),
-            why: "others keep changing it".to_owned(),
-        })
+        Err(refused("others keep changing it".to_owned()))
     }
 
     /// Accepts what a server offers of a tool now, which must be what `digest` says.
@@ -202,16 +207,14 @@ impl Ledger {
         program: Option<&Program>,
     ) -> Result<(), LedgerError> {
         let name = &settings.name;
-        let Some(known) = self.server(name)? else {
-            return Ok(());
-        };
-        let server = StoredServer {
-            program: program_json(name, program)?,
-            settings_digest: settings_digest(settings),
-            ..known
-        };
-        let noted = self.store.note_server(&self.tenant, &server);
-        noted.map_err(|error| failed(name, error))
+        let program = program_json(name, program)?;
+        let accepted = self.store.accept_program(
+            &self.tenant,
+            name.as_str(),
+            &settings_digest(settings),
+            program.as_ref(),
+        );
+        accepted.map(drop).map_err(|error| failed(name, error))
     }
 
     /// Forgets a server and all its pins. Whether it was known.
@@ -372,6 +375,9 @@ fn is_same(known: &[Pin], met: &[Pin]) -> bool {
                 && known.findings == met.findings
         })
 }
+
+#[cfg(test)]
+mod tests;
 
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);

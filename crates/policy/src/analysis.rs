@@ -10,6 +10,8 @@ use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Var};
 
 /// Where the arguments of a call stand in the context.
 pub(crate) const INPUT: &str = "input";
+/// Where what the run did before stands in the context.
+pub(crate) const SESSION: &str = "session";
 /// Whether a person has approved the call.
 pub(crate) const APPROVED: &str = "approved";
 
@@ -32,6 +34,7 @@ pub(crate) struct Analysis {
 pub(crate) struct Mentions {
     attributes: Names,
     arguments: Names,
+    of_session: Names,
 }
 
 /// Some names, or all there are.
@@ -81,15 +84,22 @@ impl Mentions {
         self.arguments.contains(name)
     }
 
+    /// Whether a part of what the run did before is looked at.
+    pub(crate) fn of_session(&self, name: &str) -> bool {
+        self.of_session.contains(name)
+    }
+
     /// Looks also at what `other` looks at.
     pub(crate) fn add_all(&mut self, other: &Self) {
         self.attributes.add_all(&other.attributes);
         self.arguments.add_all(&other.arguments);
+        self.of_session.add_all(&other.of_session);
     }
 
     fn everything(&mut self) {
         self.attributes = Names::All;
         self.arguments = Names::All;
+        self.of_session = Names::All;
     }
 }
 
@@ -225,10 +235,16 @@ impl Analysis {
                 // `context has input` needs no argument, but says nothing either.
                 self.mentions.arguments = Names::All;
             }
+            [attribute] if attribute == SESSION => {
+                self.mentions.attributes.add(SESSION);
+                self.mentions.of_session = Names::All;
+            }
             [attribute, rest @ ..] => {
                 self.mentions.attributes.add(attribute);
-                if let (INPUT, [argument, ..]) = (attribute.as_str(), rest) {
-                    self.mentions.arguments.add(argument);
+                match (attribute.as_str(), rest) {
+                    (INPUT, [argument, ..]) => self.mentions.arguments.add(argument),
+                    (SESSION, [part, ..]) => self.mentions.of_session.add(part),
+                    _ => {}
                 }
             }
         }

@@ -9,13 +9,10 @@ use crate::evaluate::{Case, Outcome, Parties};
 use crate::floor::floor_reason;
 use crate::load::Policies;
 use crate::request::Request;
+use crate::schema::Tool;
+use crate::seen::{Question, Word};
+use crate::slice::Slice;
 use crate::verdict::{Verdict, default_security_level};
-
-/// What the rules say to a call.
-struct Word {
-    verdict: Verdict,
-    rules: Vec<String>,
-}
 
 impl Policies {
     /// Decides about a call. The same call gets the same decision.
@@ -58,7 +55,7 @@ impl Policies {
     }
 
     /// What the rules say. If a person is asked anyway, the call must also be permitted once they
-    /// have approved it.
+    /// have approved it. What goes wrong is found anew each time.
     fn consult(&self, request: &Request<'_>, needs_person: bool) -> Result<Word, Vec<Fault>> {
         let name: &str = &request.tool;
         let (Some(tool), Some(slice)) = (self.tools.get(name), self.slices.get(name)) else {
@@ -70,6 +67,24 @@ impl Policies {
             let argument = argument.clone();
             return Err(vec![Fault::UndeclaredArgument { argument }]);
         }
+        let question = Question::of(&slice.mentions, request, needs_person);
+        if let Some(word) = question.as_ref().and_then(|asked| self.said.get(asked)) {
+            return Ok(word);
+        }
+        let word = self.ask(tool, slice, request, needs_person)?;
+        if let Some(question) = question {
+            self.said.note(question, &word);
+        }
+        Ok(word)
+    }
+
+    fn ask(
+        &self,
+        tool: &Tool,
+        slice: &Slice,
+        request: &Request<'_>,
+        needs_person: bool,
+    ) -> Result<Word, Vec<Fault>> {
         let parties = Parties::new(&self.types, tool, request).map_err(|fault| vec![fault])?;
         let case = |mentions, approved| Case::new(&parties, mentions, tool, request, approved);
 

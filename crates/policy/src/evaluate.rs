@@ -11,6 +11,7 @@ use crate::decision::Fault;
 use crate::quick::Quick;
 use crate::request::Request;
 use crate::schema::{EntityTypes, Tool};
+use crate::seen::Seen;
 use crate::slice::Part;
 use crate::value::{self, Unfit};
 
@@ -195,46 +196,19 @@ fn context(
     request: &Request<'_>,
     approved: bool,
 ) -> Result<Context, Vec<Fault>> {
-    let mut pairs: Vec<(String, RestrictedExpression)> = Vec::new();
-    let mut add = |name: &str, value: &dyn Fn() -> Option<RestrictedExpression>| {
-        if mentions.attribute(name) {
-            pairs.extend(value().map(|value| (name.to_owned(), value)));
-        }
-    };
-    let text = |text: &str| Some(RestrictedExpression::new_string(text.to_owned()));
-    let truth = |truth| Some(RestrictedExpression::new_bool(truth));
-    add("risk", &|| text(request.risk.as_str()));
-    add("confidence", &|| request.confidence.map(value::confidence));
-    add("environment", &|| text(&request.environment));
-    add("tainted", &|| truth(request.tainted));
-    add(APPROVED, &|| truth(approved));
-    add("session", &|| session(request));
-    add("tool", &|| {
-        RestrictedExpression::new_record(tool.facts.iter().cloned()).ok()
-    });
+    let mut pairs = Seen::of(mentions, request).pairs();
+    if mentions.attribute(APPROVED) {
+        let approved = RestrictedExpression::new_bool(approved);
+        pairs.push((APPROVED.to_owned(), approved));
+    }
+    if mentions.attribute("tool") {
+        let facts = RestrictedExpression::new_record(tool.facts.iter().cloned());
+        pairs.extend(facts.ok().map(|facts| ("tool".to_owned(), facts)));
+    }
     if mentions.attribute(INPUT) {
         pairs.push((INPUT.to_owned(), input(mentions, tool, request)?));
     }
     Context::from_pairs(pairs).map_err(|error| vec![refused(error)])
-}
-
-fn session(request: &Request<'_>) -> Option<RestrictedExpression> {
-    let session = &request.session;
-    let count = |name: &str, count: u32| {
-        let count = RestrictedExpression::new_long(i64::from(count));
-        (name.to_owned(), count)
-    };
-    RestrictedExpression::new_record([
-        count("calls", session.calls),
-        count("tool_calls", session.tool_calls),
-        count("irreversible_calls", session.irreversible_calls),
-        count("denied_calls", session.denied_calls),
-        (
-            "sensitive_read".to_owned(),
-            RestrictedExpression::new_bool(session.sensitive_read),
-        ),
-    ])
-    .ok()
 }
 
 /// The arguments that are looked at. One that cannot be expressed is a fault: were it left out, a

@@ -19,6 +19,7 @@ mod quick;
 mod replay;
 mod request;
 mod schema;
+mod seen;
 mod shape;
 mod slice;
 mod source;

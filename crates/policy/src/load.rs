@@ -12,6 +12,7 @@ use crate::error::{Internal, Place, PolicyError, PolicyWarning, Problem};
 use crate::example;
 use crate::floor::FloorSettings;
 use crate::schema::{EntityTypes, Tools};
+use crate::seen::Said;
 use crate::slice::{Slice, can_apply, compiled_for_tool};
 use crate::source::place;
 
@@ -29,6 +30,7 @@ pub struct Policies {
     pub(crate) tools: Tools,
     pub(crate) slices: HashMap<String, Slice>,
     pub(crate) floor: FloorSettings,
+    pub(crate) said: Said,
     /// The environments that rules name.
     pub(crate) environments: BTreeSet<String>,
     rules: BTreeMap<String, Rule>,
@@ -182,6 +184,7 @@ impl Policies {
             tools,
             slices,
             floor: FloorSettings::default(),
+            said: Said::default(),
             environments: drafts.iter().flat_map(environments).collect(),
             rules,
             warnings: Vec::new(),

@@ -100,11 +100,11 @@ fn decimal(number: &Number) -> Result<String, Unfit> {
 }
 
 /// A confidence as a decimal literal, cut to its places: less confidence only adds scrutiny.
-pub(crate) fn confidence(confidence: Confidence) -> RestrictedExpression {
+pub(crate) fn digits(confidence: Confidence) -> String {
     let digits = confidence.get().to_string();
     let (whole, places) = digits.split_once('.').unwrap_or((&digits, "0"));
     let places: String = places.chars().take(PLACES).collect();
-    RestrictedExpression::new_decimal(format!("{whole}.{places}"))
+    format!("{whole}.{places}")
 }
 
 #[cfg(test)]

@@ -133,7 +133,8 @@ impl Store {
         })
     }
 
-    /// Notes what is known of a server now. When it was first met stays as it was, and so do its pins.
+    /// Notes how a server was met. When it was first met, what it ran then and how it was reached stay as they
+    /// were, whoever else meets it at the same time, and so do its pins.
     ///
     /// # Errors
     /// If it could not be stored.
@@ -152,8 +153,7 @@ impl Store {
                      (tenant, name, era, settings_digest, program, greeting, first_seen)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
                  ON CONFLICT (tenant, name) DO UPDATE SET
-                     era = excluded.era, settings_digest = excluded.settings_digest,
-                     program = excluded.program, greeting = excluded.greeting",
+                     era = excluded.era, greeting = excluded.greeting",
             )?;
             insert.execute(params![
                 tenant,
@@ -165,6 +165,29 @@ impl Store {
                 server.first_seen.as_microseconds()
             ])?;
             Ok(())
+        })
+    }
+
+    /// Accepts what a server runs, and how it is reached, in the place of what was known. Whether it was met before;
+    /// if not, nothing is noted.
+    ///
+    /// # Errors
+    /// If it could not be stored.
+    pub fn accept_program(
+        &self,
+        tenant: &str,
+        name: &str,
+        settings_digest: &str,
+        program: Option<&Value>,
+    ) -> Result<bool, Error> {
+        let [tenant, name, settings_digest] = [tenant, name, settings_digest].map(str::to_owned);
+        let program = program.map(Value::to_string);
+        self.transact("accept_program", move |connection| {
+            let mut update = connection.prepare_cached(
+                "UPDATE servers SET settings_digest = ?3, program = ?4
+                 WHERE tenant = ?1 AND name = ?2",
+            )?;
+            Ok(update.execute(params![tenant, name, settings_digest, program])? > 0)
         })
     }
 

@@ -30,7 +30,7 @@ pub enum BindingMode {
 #[derive(Debug, Clone)]
 pub struct BoundTool {
     specification: Arc<ToolSpecification>,
-    tool: Tool,
+    tool: Arc<Tool>,
 }
 
 impl BoundTool {
@@ -50,6 +50,11 @@ impl BoundTool {
     #[must_use]
     pub fn tool(&self) -> &Tool {
         &self.tool
+    }
+
+    /// The same, for work that may outlive this.
+    pub(crate) fn shared_tool(&self) -> Arc<Tool> {
+        Arc::clone(&self.tool)
     }
 }
 
@@ -162,7 +167,7 @@ impl ToolLibrary {
         if reasons.is_empty() {
             Ok(BoundTool {
                 specification: Arc::clone(specification),
-                tool: tool.clone(),
+                tool: Arc::new(tool.clone()),
             })
         } else {
             Err(failure(reasons))

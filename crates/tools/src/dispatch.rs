@@ -132,7 +132,7 @@ pub async fn dispatch(tool: &BoundTool, permit: Permit, options: DispatchOptions
         variant: options.variant,
     };
     let stop = context.stop.clone();
-    let implementation = tool.tool().clone();
+    let implementation = tool.shared_tool();
     let winds_down = implementation.winds_down;
     // What calls a server is our own code, which never holds its thread.
     let is_ours = implementation.annotations.is_some();

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use memchr::memmem;
 use serde_json::Value;
 use windlass_policy::{Request, Session};
 use windlass_spec::registry::Permission;
@@ -362,7 +363,7 @@ impl Run {
             .collect();
         let comes_from_outside = |text: &str| {
             text.len() >= LEAST_MARKED
-                && outside.contains(text)
+                && memmem::find(outside.as_bytes(), text.as_bytes()).is_some()
                 && !said.iter().any(|said| said.contains(text))
         };
         let is_marked = |value: &Value| {

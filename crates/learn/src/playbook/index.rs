@@ -38,8 +38,8 @@ const ASKED: usize = 12;
 /// How much of a strategy's score depends on whether the others that were asked use its tools too.
 const AGREEMENT: f64 = 0.5;
 
-/// In how many runs something must have failed before a model is warned of it.
-const WARNED_AFTER: u64 = 2;
+/// In how many runs something must have failed before a model is warned of it. In fewer it may only have been tried first.
+const WARNED_AFTER: u64 = 3;
 
 /// Of how many strategies one at most is a pitfall.
 const PITFALL_SHARE: usize = 3;
@@ -312,7 +312,9 @@ impl PlaybookIndex {
             tools
         };
         let (mut support, mut all) = (HashMap::new(), 0.0);
-        let asked = found.iter().map(|(score, strategy, ..)| (score, tools(*strategy)));
+        let asked = found
+            .iter()
+            .map(|(score, strategy, ..)| (score, tools(*strategy)));
         for (score, tools) in asked.filter(|(_, tools)| !tools.is_empty()).take(ASKED) {
             all += score;
             for tool in tools {

@@ -18,6 +18,22 @@ fn a_rule_looks_at_what_it_names() {
 }
 
 #[test]
+fn of_the_session_only_what_is_named_is_looked_at_unless_it_is_taken_as_a_whole() {
+    for named in ["context.session.calls > 1", "context.session has calls"] {
+        let mentions = of(named).mentions;
+        assert!(mentions.attribute("session") && mentions.of_session("calls"));
+        assert!(!mentions.of_session("denied_calls"), "{named}");
+    }
+    for whole in [
+        "context.session == {a: 1}",
+        "context has session",
+        "context == {a: 1}",
+    ] {
+        assert!(of(whole).mentions.of_session("denied_calls"), "{whole}");
+    }
+}
+
+#[test]
 fn has_with_a_path_names_every_step() {
     let analysis = of("context.input has a.b");
     assert!(analysis.mentions.argument("a"));

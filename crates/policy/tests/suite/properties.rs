@@ -161,6 +161,22 @@ proptest! {
     })]
 
     #[test]
+    fn what_was_said_to_earlier_calls_changes_no_decision(
+        policies in policies(),
+        requests in prop::collection::vec((request(), any::<bool>()), 2..20),
+    ) {
+        for (mut request, is_bob) in requests {
+            if is_bob {
+                request.principal = "bob".into();
+            }
+            // A copy was never asked anything.
+            let alone = policies.clone().decide(&request);
+            prop_assert_eq!(policies.decide(&request), alone.clone());
+            prop_assert_eq!(policies.decide(&request), alone);
+        }
+    }
+
+    #[test]
     fn raising_the_risk_never_weakens_the_floor(
         (one, other) in (risk(), risk()), confidence in prop::option::of(stated()),
         tainted: bool, settings in settings(),

@@ -78,7 +78,7 @@ fn servers_and_pins_are_read_back_as_they_were_written() {
 }
 
 #[test]
-fn a_server_that_is_noted_again_keeps_its_pins_and_when_it_was_first_met() {
+fn a_server_that_is_noted_again_keeps_its_pins_what_it_ran_and_when_it_was_first_met() {
     let (_directory, store) = open();
     let revision = met(&store);
     let pins = [pin("add", Some("Adds."), "Adds.")];
@@ -86,6 +86,7 @@ fn a_server_that_is_noted_again_keeps_its_pins_and_when_it_was_first_met() {
     let later = StoredServer {
         era: Some("modern".to_owned()),
         program: None,
+        settings_digest: "another".to_owned(),
         first_seen: at(9),
         ..server("time")
     };
@@ -95,7 +96,12 @@ fn a_server_that_is_noted_again_keeps_its_pins_and_when_it_was_first_met() {
         (known.era.as_deref(), known.first_seen),
         (Some("modern"), at(0))
     );
-    assert_eq!(known.program, None);
+    let first = server("time");
+    assert!(first.program.is_some());
+    assert_eq!(
+        (known.program, known.settings_digest),
+        (first.program, first.settings_digest)
+    );
     assert_eq!(store.pins("acme", "time").unwrap().pins, pins);
     store.note_server("acme", &server("files")).unwrap();
     let names: Vec<String> = store
@@ -105,6 +111,20 @@ fn a_server_that_is_noted_again_keeps_its_pins_and_when_it_was_first_met() {
         .map(|server| server.name)
         .collect();
     assert_eq!(names, ["files", "time"]);
+}
+
+#[test]
+fn what_a_server_runs_changes_only_when_somebody_accepts_it() {
+    let (_directory, store) = open();
+    met(&store);
+    let program = json!({"executable": "/bin/clock"});
+    let accept = |tenant, name| store.accept_program(tenant, name, "new", Some(&program));
+    assert!(accept("acme", "time").unwrap());
+    let known = store.known_server("acme", "time").unwrap().unwrap();
+    assert_eq!(known.program, Some(program.clone()));
+    assert_eq!(known.settings_digest, "new");
+    assert!(!accept("acme", "files").unwrap() && !accept("other", "time").unwrap());
+    assert_eq!(store.known_servers("other").unwrap(), []);
 }
 
 #[test]

@@ -74,7 +74,10 @@ fn what_others_that_fit_do_too_comes_before_what_none_of_them_does() {
         ..RecallQuery::new("Refund the order of the customer in Madrid.")
     };
     let found = index.recall(&query);
-    let last: Vec<&str> = found.iter().map(|found| found.sequence[2].as_str()).collect();
+    let last: Vec<&str> = found
+        .iter()
+        .map(|found| found.sequence[2].as_str())
+        .collect();
     assert_eq!(last, ["refund", "refund", "refund", "mail"], "{found:?}");
     // It is as similar as the others.
     assert!((found[3].similarity - found[0].similarity).abs() < 0.1);
