@@ -124,7 +124,8 @@ pub fn page(findings: &Findings, chart: Option<&str>) -> String {
          (`bench/src/playbook/policy.rs`) that was laid down before there was a playbook. One rule of it was \
          changed once, before there was a playbook too, because it kept calling tools in vain: without any \
          advice it solved 39 % then. Its arguments come from an oracle, so only the choice of tools is \
-         measured. How the playbook ranks and what it leaves out was chosen on 100 of the tasks. A run may take {CAP} iterations. What is \
+         measured. How the playbook ranks was chosen on 100 of the tasks, how similar a task must be and how often something must have \
+         failed before it is warned of on all of them. A run may take {CAP} iterations. What is \
          found here says how good a prior for that choice an arm is; it is no result of an agent.\n\n\
          *Saved* is a ratio of sums on the tasks that both the arm and saying nothing solve; *of all* counts \
          each failed task with its cap; *excess* is what is saved of the iterations above the fewest possible. \
@@ -165,7 +166,7 @@ pub fn page(findings: &Findings, chart: Option<&str>) -> String {
         if !found.halves.is_empty() {
             let _ = write!(
                 page,
-                "How the playbook ranks was chosen on half of these tasks. Each half by itself:\n\n{HEADINGS}"
+                "How the playbook ranks was chosen on half of these tasks (the two thresholds on all). Each half by itself:\n\n{HEADINGS}"
             );
             for (half, summary) in &found.halves {
                 row(&mut page, half, summary);

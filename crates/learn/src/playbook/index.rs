@@ -1,6 +1,6 @@
 //! Finds the strategies for a task: by what they say and by the tasks they worked for, in meaning and in words,
-//! times how far they can be relied on, times how far others that fit as well go the same way. What is not similar
-//! enough is not recalled at all: no advice is better than advice about something else.
+//! times how far they can be relied on. What is not similar enough is not recalled at all: no advice is better
+//! than advice about something else.
 //!
 //! Small playbooks are compared whole. In large ones the signs of the components are compared first, and
 //! only the nearest few hundred in full: a task that is really like another one differs from it in few signs.
@@ -32,13 +32,8 @@ const WORDS: f32 = 0.5;
 /// How many strategies are looked at, of those most similar.
 const CONSIDERED: usize = 64;
 
-/// How many of the best are asked which tools they use.
-const ASKED: usize = 12;
-
-/// How much of a strategy's score depends on whether the others that were asked use its tools too.
-const AGREEMENT: f64 = 0.5;
-
-/// In how many runs something must have failed before a model is warned of it. In fewer it may only have been tried first.
+/// In how many runs something must have failed before a model is warned of it. In fewer it may only have been
+/// tried first.
 const WARNED_AFTER: u64 = 3;
 
 /// Of how many strategies one at most is a pitfall.
@@ -136,13 +131,6 @@ struct Row {
     example: u32,
     /// Where the tools of the strategy begin, and how many they are.
     tools: (u32, u32),
-}
-
-/// What a strategy is ranked by, which it is, how similar it is, and by which of its examples.
-type Found = (f64, u32, f32, u32);
-
-fn best_first(found: &mut [Found]) {
-    found.sort_unstable_by(|one, two| two.0.total_cmp(&one.0).then(one.1.cmp(&two.1)));
 }
 
 impl PlaybookIndex {
@@ -277,7 +265,7 @@ impl PlaybookIndex {
         near.dedup_by_key(|(strategy, ..)| *strategy);
         near.sort_unstable_by(|one, two| two.1.total_cmp(&one.1).then(one.0.cmp(&two.0)));
         near.truncate(CONSIDERED.max(query.count));
-        let mut found: Vec<Found> = near
+        let mut found: Vec<(f64, u32, f32, u32)> = near
             .into_iter()
             .map(|(strategy, similarity, example)| {
                 let bound = self.strategies[strategy as usize].lower_bound;
@@ -290,53 +278,13 @@ impl PlaybookIndex {
                 )
             })
             .collect();
-        best_first(&mut found);
-        self.hold_together(&mut found);
-        best_first(&mut found);
+        found.sort_unstable_by(|one, two| two.0.total_cmp(&one.0).then(one.1.cmp(&two.1)));
         self.choose(&found, query.count)
-    }
-
-    /// Lets the best say which tools tasks like this one take, each by its score: one that goes another way than
-    /// most was learned from a task that only sounds like this one. Warnings have no say, and what names no tools
-    /// is as good as before.
-    fn hold_together(&self, found: &mut [Found]) {
-        let tools = |strategy: u32| {
-            let strategy = &self.strategies[strategy as usize].strategy;
-            let is_advice = strategy.section != StrategySection::Pitfalls;
-            let mut tools = match is_advice {
-                true => strategy.tool_sequence().iter().collect(),
-                false => Vec::new(),
-            };
-            tools.sort_unstable();
-            tools.dedup();
-            tools
-        };
-        let (mut support, mut all) = (HashMap::new(), 0.0);
-        let asked = found
-            .iter()
-            .map(|(score, strategy, ..)| (score, tools(*strategy)));
-        for (score, tools) in asked.filter(|(_, tools)| !tools.is_empty()).take(ASKED) {
-            all += score;
-            for tool in tools {
-                *support.entry(tool).or_insert(0.0) += score;
-            }
-        }
-        if all <= 0.0 {
-            return;
-        }
-        for (score, strategy, ..) in found {
-            let tools = tools(*strategy);
-            if !tools.is_empty() {
-                let supported: f64 = tools.iter().filter_map(|tool| support.get(tool)).sum();
-                let supported = supported / (all * tools.len() as f64);
-                *score *= 1.0 - AGREEMENT + AGREEMENT * supported;
-            }
-        }
     }
 
     /// Takes the best, but nothing that another one says already. What to do goes before what not to do:
     /// there are warnings only where there is room left, few of them, and none of what is advised.
-    fn choose(&self, found: &[Found], count: usize) -> Vec<Recalled> {
+    fn choose(&self, found: &[(f64, u32, f32, u32)], count: usize) -> Vec<Recalled> {
         let is_pitfall = |strategy: u32| {
             let strategy = &self.strategies[strategy as usize].strategy;
             strategy.section == StrategySection::Pitfalls
