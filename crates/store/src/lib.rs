@@ -8,6 +8,7 @@
 //! that may wait; what they do most often they can also do without waiting, and be told when it is
 //! done.
 
+mod alongside;
 mod approval;
 mod conditions;
 mod connection;
@@ -34,6 +35,7 @@ mod store;
 mod variant;
 mod writer;
 
+pub use alongside::Alongside;
 pub use approval::{ApprovalFilter, ApprovalSummary};
 pub use conversation::StoredConversation;
 pub use error::Error;
@@ -43,7 +45,7 @@ pub use hold::HoldFilter;
 pub use journal::{Durability, RunJournal};
 pub use lease::RunLease;
 pub use limits::UsedUp;
-pub use mailbox::{Alongside, Mail, MailId, Message};
+pub use mailbox::{Mail, MailId, Message};
 pub use memory::{
     DEFAULT_MAX_DOCUMENT_BYTES, Memory, MemoryError, MemoryHit, MemoryScope, MemoryStatistics,
     NewDocument, Reach, Reembedded, RememberOutcome, Remembered, ScopeStatistics, StoredDocument,
