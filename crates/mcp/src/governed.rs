@@ -395,7 +395,6 @@ impl Met {
 pub(crate) struct Pinned {
     pub(crate) definition: Definition,
     pub(crate) digest: Digest,
-    own_name: String,
     /// What its arguments are checked against, read when it is first needed.
     takes: OnceLock<Result<Schema, String>>,
 }
@@ -404,14 +403,13 @@ impl Pinned {
     pub(crate) fn new(definition: Definition) -> Self {
         Self {
             digest: pin::digest(&definition),
-            own_name: definition.name().to_owned(),
             definition,
             takes: OnceLock::new(),
         }
     }
 
     pub(crate) fn own_name(&self) -> &str {
-        &self.own_name
+        self.definition.name()
     }
 
     /// Checks arguments against all that the server says of them, before it is asked.

@@ -15,6 +15,7 @@ mod address;
 mod authorizer;
 mod callback;
 mod error;
+mod given;
 mod kept;
 mod secret;
 

@@ -3,23 +3,22 @@
 //! it was not sent.
 
 mod answers;
+mod reading;
+mod subject;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{BoxStream, StreamExt};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{StatusCode, Url, redirect};
-use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage,
-};
+use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
     StreamableHttpPostResponse,
 };
-use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -27,9 +26,9 @@ use windlass_spec::server::HttpTransport;
 use windlass_spec::{Effect, ErrorCategory};
 
 use super::api::{Authorizer, CallError, Refusal, Secret, ServerError, ServerOptions};
-use super::shown;
-use super::wire::{Flight, Inbound, Wire};
-use answers::{bounded, challenge_of, read, told};
+use super::wire::Wire;
+use answers::{bounded, challenge_of, told};
+use subject::Subject;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const EVENTS: &str = "text/event-stream";
@@ -48,9 +47,6 @@ const UNTIL_CONNECTED: Duration = Duration::from_secs(20);
 /// How long a call waits for the server's own stream. A server that sends nothing on it, not even that it
 /// is open, is not waited for any longer.
 const UNTIL_LISTENING: Duration = Duration::from_secs(2);
-
-/// What an answer that is no good is read of, to say what it was.
-const OF_BAD_ANSWER: usize = 64 * 1024;
 
 type Failure = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
@@ -121,40 +117,6 @@ fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     match keeps_message && is_same && attempt.previous().len() <= REDIRECTS {
         true => attempt.follow(),
         false => attempt.stop(),
-    }
-}
-
-/// What a request is about, for telling that it failed.
-struct Subject {
-    flight: Option<Arc<Flight>>,
-    id: Option<RequestId>,
-    is_greeting: bool,
-    is_probe: bool,
-    is_call: bool,
-}
-
-impl Subject {
-    fn of(message: &ClientJsonRpcMessage) -> Self {
-        let (id, request) = match message {
-            ClientJsonRpcMessage::Request(request) => {
-                (Some(request.id.clone()), Some(&request.request))
-            }
-            _ => (None, None),
-        };
-        let is_probe = matches!(request, Some(ClientRequest::DiscoverRequest(_)));
-        Self {
-            flight: Wire::flight_in(message),
-            id,
-            is_greeting: is_probe || matches!(request, Some(ClientRequest::InitializeRequest(_))),
-            is_probe,
-            is_call: matches!(request, Some(ClientRequest::CallToolRequest(_))),
-        }
-    }
-
-    /// The error to give the library instead of an answer.
-    fn error(&self, message: &str) -> ServerJsonRpcMessage {
-        let data = ErrorData::new(ErrorCode::INTERNAL_ERROR, message.to_owned(), None);
-        ServerJsonRpcMessage::error(data, self.id.clone())
     }
 }
 
@@ -308,116 +270,6 @@ impl Client {
         self.fail(subject, ErrorCategory::Unavailable, effect, message)
     }
 
-    /// A request that was answered with a status that says no.
-    async fn refused(
-        &self,
-        subject: &Subject,
-        response: reqwest::Response,
-        has_session: bool,
-    ) -> Result<StreamableHttpPostResponse, Failure> {
-        let status = response.status();
-        let code = status.as_u16();
-        if status.is_redirection() {
-            let message =
-                format!("the server sends one elsewhere (HTTP {code}), which is not followed");
-            return Err(self.fail(subject, ErrorCategory::Unavailable, Effect::None, message));
-        }
-        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            let message = format!("the server refuses who asks (HTTP {code})");
-            return Err(self.fail(
-                subject,
-                ErrorCategory::Authentication,
-                Effect::None,
-                message,
-            ));
-        }
-        if status == StatusCode::NOT_FOUND && has_session {
-            // The library begins anew; what the server has may be something else then.
-            self.wire.changed();
-            return Err(StreamableHttpError::SessionExpired);
-        }
-        if status == StatusCode::TOO_MANY_REQUESTS {
-            let wait = response
-                .headers()
-                .get(RETRY_AFTER)
-                .and_then(|value| value.to_str().ok());
-            let wait = wait.map_or(String::new(), |wait| {
-                format!(", asks to wait {}", shown(wait, 40))
-            });
-            let message = format!("the server is asked too often (HTTP 429){wait}");
-            return Err(self.fail(subject, ErrorCategory::RateLimited, Effect::None, message));
-        }
-        let body = read(response, OF_BAD_ANSWER)
-            .await
-            .unwrap_or_default()
-            .unwrap_or_default();
-        if let (Some(id), Ok(ServerJsonRpcMessage::Error(error))) =
-            (&subject.id, serde_json::from_slice(&body))
-        {
-            // It may not have read whose error it is; there is only one it can be.
-            let error = ServerJsonRpcMessage::error(error.error, Some(id.clone()));
-            return Ok(StreamableHttpPostResponse::Json(error, None));
-        }
-        let message = format!("the server answered with HTTP {code}");
-        if subject.is_probe {
-            // A server of the legacy era need not say in what way it does not understand.
-            return Ok(StreamableHttpPostResponse::Json(
-                subject.error(&message),
-                None,
-            ));
-        }
-        Err(self.fail(
-            subject,
-            ErrorCategory::Unavailable,
-            Effect::Unknown,
-            message,
-        ))
-    }
-
-    /// An answer in one piece.
-    async fn whole(
-        &self,
-        subject: &Subject,
-        response: reqwest::Response,
-        session: Option<String>,
-    ) -> Result<StreamableHttpPostResponse, Failure> {
-        let most = self.wire.limits.message_bytes;
-        let wrong = |message: String| {
-            self.fail(
-                subject,
-                ErrorCategory::InvalidOutput,
-                Effect::Unknown,
-                message,
-            )
-        };
-        let body = match read(response, most).await {
-            Ok(Some(body)) => body,
-            Ok(None) => {
-                return Err(wrong(format!(
-                    "the answer of the server is larger than {most} bytes"
-                )));
-            }
-            Err(error) => return Err(self.not_answered(subject, error)),
-        };
-        let unreadable = |error: serde_json::Error| match &subject.id {
-            None => Ok(StreamableHttpPostResponse::Accepted),
-            Some(_) => Err(wrong(format!(
-                "the answer of the server cannot be read: {error}"
-            ))),
-        };
-        let message = match serde_json::from_slice::<Value>(&body) {
-            Ok(message) => message,
-            Err(error) => return unreadable(error),
-        };
-        match self.wire.take_in(message, true) {
-            Inbound::Taken => Ok(StreamableHttpPostResponse::Accepted),
-            Inbound::Pass(message) => match serde_json::from_value(message) {
-                Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
-                Err(error) => unreadable(error),
-            },
-        }
-    }
-
     /// Opens the stream of a session.
     async fn events(
         &self,
@@ -450,46 +302,6 @@ impl Client {
                 (Err(error), _) => return Err(error),
             }
         }
-    }
-
-    /// The events of a server, without those that end here.
-    fn watched(&self, events: Events, subject: Option<Subject>) -> Events {
-        let client = self.clone();
-        let watch = move |event: Result<Sse, SseError>| {
-            let mut event = event.inspect_err(|error| {
-                if let Some(subject) = &subject {
-                    let message = format!("the answer of the server broke off: {error}");
-                    client.fail(
-                        subject,
-                        ErrorCategory::InvalidOutput,
-                        Effect::Unknown,
-                        message,
-                    );
-                }
-            })?;
-            let Some(data) = event.data.take().filter(|data| !data.trim().is_empty()) else {
-                return Ok(event);
-            };
-            event.data = match (serde_json::from_str::<Value>(&data), &subject) {
-                (Ok(message), _) => match client.wire.take_in(message, true) {
-                    Inbound::Taken => None,
-                    Inbound::Pass(message) => Some(message.to_string()),
-                },
-                (Err(error), Some(subject)) if data.starts_with('{') && subject.id.is_some() => {
-                    let message = format!("the answer of the server cannot be read: {error}");
-                    client.fail(
-                        subject,
-                        ErrorCategory::InvalidOutput,
-                        Effect::Unknown,
-                        &*message,
-                    );
-                    serde_json::to_string(&subject.error(&message)).ok()
-                }
-                (Err(_), _) => None,
-            };
-            Ok(event)
-        };
-        events.map(watch).boxed()
     }
 }
 
@@ -549,18 +361,6 @@ impl StreamableHttpClient for Client {
     ) -> Result<Events, Failure> {
         self.get_stream(uri, session_id, last_event_id, auth_header, custom_headers)
             .await
-    }
-}
-
-impl Subject {
-    fn nobody() -> Self {
-        Self {
-            flight: None,
-            id: None,
-            is_greeting: false,
-            is_probe: false,
-            is_call: false,
-        }
     }
 }
 

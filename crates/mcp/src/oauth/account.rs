@@ -18,6 +18,7 @@ use super::LONGEST_LOGIN;
 use super::address;
 use super::callback::{Brought, Callback};
 use super::error::{OAuthError, shown};
+use super::given::{Given, refusal, refused, without_repeats};
 use super::kept::{Files, Kept, now};
 use crate::{Lookup, Secret};
 
@@ -440,63 +441,8 @@ impl Account {
     }
 }
 
-/// The parts of a guard's answer that are used.
-struct Given {
-    access_token: Secret,
-    refresh_token: Option<Secret>,
-    ends_at: Option<u64>,
-    scopes: Option<Vec<String>>,
-}
-
-impl Given {
-    /// Reads them from the JSON form, which is the protocol's own.
-    fn of(issuer: &str, token: &OAuthTokenResponse) -> Result<Self, OAuthError> {
-        let answer = serde_json::to_value(token).unwrap_or_default();
-        let text = |name: &str| answer.get(name)?.as_str().filter(|text| !text.is_empty());
-        let Some(access_token) = text("access_token") else {
-            return Err(refusal(issuer, "its answer holds no token"));
-        };
-        if !access_token.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(refusal(issuer, "its token cannot be sent"));
-        }
-        let lasts = answer.get("expires_in").and_then(Value::as_u64);
-        Ok(Self {
-            access_token: Secret::new(access_token),
-            refresh_token: text("refresh_token").map(Secret::new),
-            ends_at: lasts.map(|seconds| now().saturating_add(seconds)),
-            scopes: text("scope").map(|scopes| words(scopes).collect()),
-        })
-    }
-}
-
-/// The scopes in a list of scopes.
-pub(super) fn words(scopes: &str) -> impl Iterator<Item = String> {
-    scopes.split_whitespace().map(str::to_owned)
-}
-
-pub(super) fn without_repeats(scopes: Vec<String>) -> Vec<String> {
-    let mut once: Vec<String> = Vec::with_capacity(scopes.len());
-    for scope in scopes {
-        if !once.contains(&scope) {
-            once.push(scope);
-        }
-    }
-    once
-}
-
 /// Whether a client's name is the address of a document about it.
 fn is_document(client_id: &str) -> bool {
     let url = Url::parse(client_id).ok();
     url.is_some_and(|url| url.scheme() == "https" && url.path() != "/")
-}
-
-fn refused(issuer: &str, error: &AuthError) -> OAuthError {
-    refusal(issuer, &error.to_string())
-}
-
-fn refusal(issuer: &str, reason: &str) -> OAuthError {
-    OAuthError::Refused {
-        issuer: shown(issuer),
-        reason: shown(reason),
-    }
 }

@@ -10,8 +10,9 @@ use tokio::sync::Mutex;
 use windlass_spec::server::ServerSettings;
 
 use super::Present;
-use super::account::{Account, Machine, without_repeats, words};
+use super::account::{Account, Machine};
 use super::error::{OAuthError, shown};
+use super::given::{without_repeats, words};
 use super::kept::{Kept, now};
 use crate::{Authorizer, BoxFuture, Lookup, Refusal, Secret};
 

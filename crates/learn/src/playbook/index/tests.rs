@@ -110,6 +110,61 @@ fn recall_can_be_limited_by_tools_their_number_and_success() {
     assert_eq!(recalled(|query| query.min_success_rate = Some(0.6)), [2]);
 }
 
+/// A warning of a call that failed in so many runs.
+fn warning(content: &str, sequence: &[&str], failures: u64) -> ToolCallingStrategy {
+    let mut warning = strategy(content, sequence);
+    warning.section = StrategySection::Pitfalls;
+    warning.harmful_count = failures;
+    warning
+}
+
+#[test]
+fn a_model_is_warned_only_of_what_failed_in_three_runs() {
+    for (failures, is_warned) in [(2, false), (3, true)] {
+        let cancel = warning(
+            "Cancelling a refunded order fails.",
+            &["cancel_order"],
+            failures,
+        );
+        let index = index(vec![strategy(REFUND, &["find_order", "refund"]), cancel]);
+        let found = index.recall(&RecallQuery::new("Refund the order, or cancel it."));
+        let sections: Vec<StrategySection> = found.iter().map(|found| found.section).collect();
+        let expected = match is_warned {
+            true => vec![StrategySection::Strategies, StrategySection::Pitfalls],
+            false => vec![StrategySection::Strategies],
+        };
+        assert_eq!(sections, expected, "after {failures}");
+    }
+}
+
+#[test]
+fn no_warning_is_of_what_is_advised_and_at_most_one_in_three_is_one() {
+    let advised = strategy(REFUND, &["find_order", "refund"]);
+    let of_refund = warning("Refunding the order twice fails.", &["refund"], 9);
+    let others = ["cancel_order", "mail"].map(|tool| {
+        let content = format!("Calling {tool} before the order is refunded fails.");
+        warning(&content, &[tool], 9)
+    });
+    let index = index([vec![advised, of_refund], others.to_vec()].concat());
+    let query = |count| RecallQuery {
+        count,
+        floor: 0.1,
+        ..RecallQuery::new("Refund the order, cancel it, or mail.")
+    };
+    let last = |found: &[Recalled]| -> Vec<String> {
+        let warnings = found
+            .iter()
+            .filter(|found| found.section == StrategySection::Pitfalls);
+        warnings
+            .map(|found| found.sequence.last().unwrap().to_string())
+            .collect()
+    };
+    assert_eq!(last(&index.recall(&query(3))).len(), 1);
+    let mut of_many = last(&index.recall(&query(9)));
+    of_many.sort_unstable();
+    assert_eq!(of_many, ["cancel_order", "mail"], "not of `refund`");
+}
+
 #[test]
 fn of_very_many_strategies_the_same_are_recalled() {
     let places = [
