@@ -64,7 +64,7 @@ fn main() -> ExitCode {
             let bins = ["build", "--release", "--package", "windlass-mcp", "--bins"];
             run(cargo(bins)).and_then(|()| example("windlass-mcp", "overhead"))
         }
-        ["bench", "start"] => run(cargo(["build", "--release", "--package", "windlass"]))
+        ["bench", "start"] => run(cargo(["build", "--release", "--package", "windlass-cli"]))
             .and_then(|()| start::measure(&root(), &target())),
         ["conformance"] => conformance::check(),
         ["llama"] => llama(),
@@ -119,7 +119,6 @@ fn test() -> anyhow::Result<()> {
             "check",
             "--package",
             "windlass",
-            "--lib",
             "--no-default-features",
         ]))
     })?;
@@ -157,7 +156,7 @@ fn soak() -> anyhow::Result<()> {
     signatures.env("PROPTEST_CASES", "20000");
     run(signatures)?;
     // Not a release: what is killed at named points must have them.
-    let mut kills = cargo(["test", "--package", "windlass", "--test", "all"]);
+    let mut kills = cargo(["test", "--package", "windlass-cli", "--test", "all"]);
     kills.args(["--", "suite::kills", "--nocapture"]);
     let count = env::var("WINDLASS_SOAK_KILLS");
     kills.env("WINDLASS_SOAK_KILLS", count.as_deref().unwrap_or("1000"));

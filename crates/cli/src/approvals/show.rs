@@ -1,0 +1,349 @@
+//! `windlass approvals show`: everything about one question, in a form that cannot mislead.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+use windlass_core::approval::{
+    Approval, ApprovalStatus, Ask, CredentialUse, Decided, FormRequest, Intervene, PersonDecision,
+    Principal, Question,
+};
+use windlass_core::risk::Assessment;
+use windlass_core::run::Run;
+use windlass_runtime::now;
+use windlass_spec::{Field, NonEmptyText, SecurityLevel, Timestamp, Type};
+
+use super::list::as_object;
+use super::{Desk, assessment, is_before_it_was_asked, specification, subject};
+use crate::Outcome;
+use crate::arguments::OneQuestion;
+use crate::moments::{ago, left};
+use crate::rendered::{self, indented, on_one_line};
+use crate::terminal::{put, say};
+
+/// Where the values stand, after the names of what they are.
+const MARGIN: usize = 18;
+
+pub(super) fn run(desk: &Desk, command: &OneQuestion) -> anyhow::Result<Outcome> {
+    let question = desk.find(&command.id)?;
+    let run = desk.run_of(&question);
+    if command.json {
+        let mut told = as_object(desk, &question, now());
+        told["agent"] = json!(run.as_ref().map(|run| run.agent().name()));
+        told["assessment"] = json!(run.as_ref().and_then(|run| assessment(run, &question)));
+        told["added_by_default"] = json!(run.as_ref().map(|run| defaults(run, &question)));
+        told["commands"] = json!(commands(&question));
+        put(&format!("{told}\n"))?;
+    } else {
+        say(everything(&question, run.as_ref(), now()).trim_end())?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// All there is to say about a question.
+fn everything(question: &Approval, run: Option<&Run>, now: Timestamp) -> String {
+    let request = question.request();
+    let mut text = String::new();
+    // It may be a server or a model that asks, in lines that look like those below.
+    let asked = indented(subject(question.question()), &" ".repeat(MARGIN + 2));
+    let _ = writeln!(text, "{asked}");
+    let mut field = |name: &str, value: &str| write_field(&mut text, name, value);
+    field("id", &question.call().to_string());
+    field("status", &status(question));
+    if question.status() == ApprovalStatus::Pending {
+        let time_left = left(request.expires_at, now).unwrap_or_else(|| "none".to_owned());
+        field(
+            "time left",
+            &format!("{time_left} (until {})", request.expires_at),
+        );
+    }
+    let asked = format!("{} ({})", request.asked_at, ago(request.asked_at, now));
+    field("asked", &asked);
+    if is_before_it_was_asked(question, now) {
+        let told = format!("this machine's clock says {now}, before the question was asked");
+        field("clock", &told);
+    }
+    let agent = run.map_or_else(String::new, |run| format!("agent {}, ", run.agent().name()));
+    field(
+        "asked by",
+        &format!("{agent}on behalf of {}", request.principal),
+    );
+    field("run", question.run().as_str());
+    if !request.parents.is_empty() {
+        let parents: Vec<String> = request.parents.iter().map(ToString::to_string).collect();
+        field("works for", &parents.join(" > "));
+    }
+    for (name, value) in [
+        (
+            "message",
+            request.message.as_ref().map(NonEmptyText::as_str),
+        ),
+        ("instruction", request.instruction.as_deref()),
+        ("asked to", request.user_id.as_deref()),
+    ] {
+        if let Some(value) = value {
+            field(name, value);
+        }
+    }
+    if !request.approvers.is_empty() {
+        let approvers: Vec<&str> = request.approvers.iter().map(Principal::as_str).collect();
+        field("may decide", &approvers.join(", "));
+    }
+    text += &body(question, run);
+    write_field(&mut text, "digest", &question.digest().to_string());
+    for decided in question.decisions() {
+        write_field(&mut text, "decided", &decision(decided));
+    }
+    if question.status() == ApprovalStatus::Pending {
+        let _ = writeln!(text, "decide with");
+        for command in commands(question) {
+            let _ = writeln!(text, "  {command}");
+        }
+    }
+    text
+}
+
+/// What is asked, by its kind. Also what a person confirms.
+pub(super) fn body(question: &Approval, run: Option<&Run>) -> String {
+    let mut text = String::new();
+    match question.question() {
+        Question::Authorize(call) => {
+            let assessment = run.and_then(|run| assessment(run, question));
+            let mut field = |name: &str, value: &str| write_field(&mut text, name, value);
+            field("tool", call.tool_name.as_str());
+            field("risk", &risk(call.risk.as_str(), assessment.as_ref()));
+            field("security level", &care(call.security_level));
+            field("reason", call.reason.as_str());
+            if let Some(rule) = &call.rule {
+                field("rule", rule);
+            }
+            if let Some(credentials) = &call.credentials {
+                field("credentials", &credential_use(credentials));
+            }
+            let current = question.arguments().unwrap_or(&call.tool_args);
+            field("arguments", &object(current));
+            if current != &call.tool_args {
+                field("first asked with", &object(&call.tool_args));
+            }
+            let defaults = run.map(|run| defaults(run, question)).unwrap_or_default();
+            if !defaults.is_empty() {
+                field("and by default", &object(&defaults));
+            }
+        }
+        Question::Ask(ask) => write_ask(&mut text, ask),
+        Question::Intervene(work) => write_work(&mut text, work),
+    }
+    text
+}
+
+fn write_ask(text: &mut String, ask: &Ask) {
+    write_field(text, "question", ask.question.as_str());
+    if let Some(context) = &ask.context {
+        write_field(text, "context", context);
+    }
+    if let Some(form) = &ask.form {
+        write_form(text, form);
+        return;
+    }
+    for option in &ask.options {
+        write_field(text, "option", option.as_str());
+    }
+    if !ask.options.is_empty() {
+        let told = if ask.free_text {
+            "yes"
+        } else {
+            "no: one of the options"
+        };
+        write_field(text, "in own words", told);
+    }
+}
+
+fn write_form(text: &mut String, form: &FormRequest) {
+    write_field(
+        text,
+        "asked by",
+        &format!("the MCP server `{}`", form.server.as_str()),
+    );
+    if let Some(url) = &form.url {
+        write_field(text, "to be done at", url);
+    }
+    for field in form.fields() {
+        let must = match field.is_required() {
+            true => "",
+            false => ", may be left out",
+        };
+        let said = field.description.as_deref().unwrap_or_default();
+        // The server chose the name. Where ours stand, it could pass for one of them.
+        let name = on_one_line(&field.name);
+        let told = format!("{name}: {}{must} {said}", field.ty);
+        write_field(text, "field", told.trim_end());
+    }
+}
+
+fn write_work(text: &mut String, work: &Intervene) {
+    write_field(text, "to be done", work.message.as_str());
+    let kind = json!(work.intervention_type);
+    write_field(text, "kind", kind.as_str().unwrap_or_default());
+    write_field(text, "at", work.provider.as_str());
+    let places = [
+        ("url", &work.url),
+        ("log in at", &work.oauth_url),
+        ("screenshot", &work.screenshot),
+    ];
+    for (name, place) in places {
+        if let Some(place) = place {
+            write_field(text, name, place);
+        }
+    }
+    if let Some(details) = &work.details {
+        write_field(text, "details", &rendered::json(details));
+    }
+}
+
+/// A name and what it is; further lines stand under the first.
+fn write_field(text: &mut String, name: &str, value: &str) {
+    let value = indented(value, &" ".repeat(MARGIN + 2));
+    let _ = writeln!(text, "  {name:<MARGIN$}{value}");
+}
+
+fn object(arguments: &Map<String, Value>) -> String {
+    rendered::json(&Value::Object(arguments.clone()))
+}
+
+fn status(question: &Approval) -> String {
+    match question.still_needed() {
+        0 => match question.settled_at() {
+            Some(at) => format!("{} at {at}", question.status()),
+            None => question.status().to_string(),
+        },
+        1 if !question.decisions().is_empty() => {
+            "pending: one more person has to approve, another than the first".to_owned()
+        }
+        1 => "pending".to_owned(),
+        count => format!("pending: {count} different people have to approve"),
+    }
+}
+
+/// The risk with who says so, if that can be told.
+fn risk(asked: &str, assessment: Option<&Assessment>) -> String {
+    let Some(assessment) = assessment.filter(|found| found.level.as_str() == asked) else {
+        return asked.to_owned();
+    };
+    let mut text = format!("{asked}, by {}", assessment.source);
+    for evidence in &assessment.evidence {
+        let _ = write!(
+            text,
+            "\n{}: {}, {}",
+            evidence.source, evidence.level, evidence.what
+        );
+    }
+    text
+}
+
+fn care(level: SecurityLevel) -> String {
+    let what = match level {
+        SecurityLevel::Low | SecurityLevel::Medium => "one person approves",
+        SecurityLevel::High => "one person approves and types the tool's name",
+        SecurityLevel::Critical => "two different people approve and type the tool's name",
+    };
+    format!("{level}: {what}")
+}
+
+fn credential_use(credentials: &CredentialUse) -> String {
+    match serde_json::to_value(credentials) {
+        Ok(value) => rendered::json(&value),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// The arguments that are left out and that the call gets by declaration.
+fn defaults(run: &Run, question: &Approval) -> Map<String, Value> {
+    let (Some(given), Some(tool)) = (question.arguments(), specification(run, question)) else {
+        return Map::new();
+    };
+    match tool
+        .signature()
+        .with_defaults(&Value::Object(given.clone()))
+    {
+        Value::Object(all) => all
+            .into_iter()
+            .filter(|(name, _)| !given.contains_key(name))
+            .collect(),
+        _ => Map::new(),
+    }
+}
+
+fn decision(decided: &Decided) -> String {
+    let Decided {
+        by,
+        at,
+        digest,
+        decision,
+    } = decided;
+    let what = match decision {
+        PersonDecision::Approve => format!("approved {digest}"),
+        PersonDecision::ApproveEdited { arguments } => {
+            format!(
+                "approved with other arguments, {digest}\n{}",
+                object(arguments)
+            )
+        }
+        PersonDecision::Reject { message: None } => "rejected".to_owned(),
+        PersonDecision::Reject {
+            message: Some(message),
+        } => format!("rejected: {message}"),
+        PersonDecision::Respond { value } => {
+            format!("responded in the tool's stead\n{}", rendered::json(value))
+        }
+        PersonDecision::Answer { text } => format!("answered: {text}"),
+        PersonDecision::Done { note: None } => "did it".to_owned(),
+        PersonDecision::Done { note: Some(note) } => format!("did it: {note}"),
+    };
+    format!("by {by} at {at}: {what}")
+}
+
+/// The commands that decide about a question.
+pub(super) fn commands(question: &Approval) -> Vec<String> {
+    if question.status() != ApprovalStatus::Pending {
+        return Vec::new();
+    }
+    let id = question.call();
+    let reject = format!("windlass approvals reject {id} --message TEXT");
+    match question.question() {
+        Question::Authorize(_) => vec![
+            format!(
+                "windlass approvals approve {id} --digest {}",
+                question.digest()
+            ),
+            reject,
+            format!("windlass approvals respond {id} VALUE"),
+        ],
+        Question::Ask(ask) => {
+            let answer = match &ask.form {
+                None => "ANSWER".to_owned(),
+                Some(form) => quoted(&example(form)),
+            };
+            vec![format!("windlass approvals respond {id} {answer}"), reject]
+        }
+        Question::Intervene(_) => vec![format!("windlass approvals respond {id} [NOTE]"), reject],
+    }
+}
+
+/// A value as one word of a shell: a server chose the names in it, and people copy commands.
+fn quoted(value: &Value) -> String {
+    format!("'{}'", value.to_string().replace('\'', "'\\''"))
+}
+
+/// What filling in a form could look like.
+fn example(form: &FormRequest) -> Value {
+    let fields = form.fields().into_iter().filter(Field::is_required);
+    let entries = fields.map(|field| {
+        let value = match &field.ty {
+            Type::Integer | Type::Number => json!(1),
+            Type::Boolean => json!(true),
+            Type::Enum(options) => json!(options.first()),
+            _ => json!("..."),
+        };
+        (field.name, value)
+    });
+    Value::Object(entries.collect())
+}

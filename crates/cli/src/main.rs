@@ -1,0 +1,130 @@
+//! The `windlass` program: what was typed becomes one call of one command, and how that ended
+//! becomes the exit code.
+
+mod ab;
+mod approvals;
+mod arguments;
+mod batch;
+mod bind;
+mod call_ids;
+mod chat;
+mod check;
+mod completions;
+mod config;
+mod crew;
+mod data;
+mod doctor;
+mod ending;
+mod eval;
+mod format;
+mod gaps;
+mod holds;
+mod init;
+mod interrupt;
+mod libraries;
+mod live;
+mod mcp;
+mod memory;
+mod models;
+mod moments;
+mod outermost;
+mod plan;
+mod playbook;
+mod policy;
+mod refusal;
+mod rendered;
+mod report;
+mod run;
+mod runs;
+mod sampling;
+mod schema;
+mod servers;
+mod settings;
+mod signals;
+mod source;
+mod table;
+mod tasks;
+mod terminal;
+mod tools;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use arguments::{Arguments, Command};
+
+/// How a command ended, which fixes the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Everything asked for is done and good.
+    Done,
+    /// What was looked at is not valid, or the work could not be done.
+    Failed,
+    /// A run ended; its end fixes the code.
+    Code(u8),
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Self::SUCCESS,
+            Outcome::Failed => Self::FAILURE,
+            Outcome::Code(code) => Self::from(code),
+        }
+    }
+}
+
+impl Outcome {
+    fn from_success(is_success: bool) -> Self {
+        if is_success { Self::Done } else { Self::Failed }
+    }
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(outcome) => outcome.into(),
+        Err(error) => {
+            print_error(&error);
+            Outcome::Failed.into()
+        }
+    }
+}
+
+/// Runs the command that was typed. Usage errors end the process with code 2.
+fn run() -> anyhow::Result<Outcome> {
+    let arguments = Arguments::parse();
+    let reporter = report::Reporter::new(arguments.color);
+    settings::take(arguments.configuration);
+    match arguments.command {
+        Command::Check(command) => check::run(&command, &reporter),
+        Command::Fmt(command) => format::run(&command, &reporter),
+        Command::Schema(command) => schema::run(&command, &reporter),
+        Command::Bind(command) => bind::run(&command, &reporter),
+        Command::Run(command) => run::run(&command, &reporter),
+        Command::Chat(command) => chat::run(&command, &reporter),
+        Command::Runs(command) => runs::run(&command),
+        Command::Plan(command) => plan::run(&command, &reporter),
+        Command::Trace(command) => trace::run(&command),
+        Command::Ab(command) => ab::run(&command, &reporter),
+        Command::Approvals(command) => approvals::run(&command),
+        Command::Holds(command) => holds::run(&command),
+        Command::Policy(command) => policy::run(&command, &reporter),
+        Command::Tools(command) => tools::run(&command, &reporter),
+        Command::Gaps(command) => gaps::run(&command, &reporter),
+        Command::Mcp(command) => mcp::run(&command, &reporter),
+        Command::Memory(command) => memory::run(&command),
+        Command::Playbook(command) => playbook::run(&command, &reporter),
+        Command::Models(command) => models::run(&command),
+        Command::Config(command) => config::run(&command, &reporter),
+        Command::Init(command) => init::run(&command),
+        Command::Doctor(command) => doctor::run(&command, &reporter),
+        Command::Eval(command) => eval::run(&command),
+        Command::Completions(command) => completions::run(&command),
+    }
+}
+
+/// Says why a command could not do its work.
+fn print_error(error: &anyhow::Error) {
+    let _ = terminal::complain(&format!("error: {error:#}"));
+}

@@ -1,0 +1,100 @@
+//! `windlass policy check`: are these policies valid for these tools, and if not, where and why.
+
+use serde_json::{Value, json};
+use windlass_policy::{PolicyWarning, Rule, RuleEffect};
+
+use super::{PolicyText, agent_files, as_object, tools_of};
+use crate::Outcome;
+use crate::arguments::PolicyCheck;
+use crate::report::Reporter;
+use crate::terminal::{complain, put, say};
+
+pub(super) fn run(command: &PolicyCheck, reporter: &Reporter) -> anyhow::Result<Outcome> {
+    let Some(files) = agent_files(&command.agent, reporter)? else {
+        return Ok(Outcome::Failed);
+    };
+    let Some(policy) = PolicyText::read(command.file.as_deref(), reporter)? else {
+        return Ok(Outcome::Failed);
+    };
+    let tools = tools_of(&files);
+    let loaded = policy.load(&tools);
+    if command.json {
+        let told = match &loaded {
+            Ok(policies) => json!({
+                "file": policy.name, "valid": true, "tools": tools.len(), "errors": [],
+                "rules": policies.rules().into_iter().map(rule).collect::<Vec<_>>(),
+                "warnings": policies.warnings().iter().map(warning).collect::<Vec<_>>(),
+            }),
+            Err(errors) => json!({
+                "file": policy.name, "valid": false, "tools": tools.len(),
+                "errors": errors.iter().map(as_object).collect::<Vec<_>>(),
+            }),
+        };
+        put(&format!("{told}\n"))?;
+        return Ok(Outcome::from_success(loaded.is_ok()));
+    }
+    let policies = match loaded {
+        Ok(policies) => policies,
+        Err(errors) => {
+            policy.complain(&errors)?;
+            return Ok(Outcome::Failed);
+        }
+    };
+    if tools.is_empty() {
+        complain(
+            "no tools were given, so rules were checked for what needs none; name agent files with `--agent`",
+        )?;
+    }
+    // Without tools, every rule is about none.
+    for warning in policies.warnings().iter().filter(|_| !tools.is_empty()) {
+        let joint = if warning.place.is_some() { ":" } else { ": " };
+        complain(&format!("warning: {}{joint}{warning}", policy.name))?;
+    }
+    let rules = policies.rules();
+    say(&format!(
+        "{}: valid, {} for {}",
+        policy.name,
+        counted(rules.len(), "rule"),
+        counted(tools.len(), "tool")
+    ))?;
+    for rule in rules {
+        let reason = rule
+            .reason
+            .as_deref()
+            .map_or_else(String::new, |reason| format!(": {reason}"));
+        say(&format!(
+            "  {} {} `{}`{reason}",
+            rule.place,
+            effect(rule.effect),
+            rule.id
+        ))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn rule(rule: &Rule) -> Value {
+    json!({
+        "id": rule.id, "effect": rule.effect, "reason": rule.reason,
+        "security_level": rule.security_level, "line": rule.place.line, "column": rule.place.column,
+    })
+}
+
+fn warning(warning: &PolicyWarning) -> Value {
+    json!({
+        "line": warning.place.map(|place| place.line),
+        "column": warning.place.map(|place| place.column),
+        "rule": warning.rule, "message": warning.message,
+    })
+}
+
+const fn effect(effect: RuleEffect) -> &'static str {
+    match effect {
+        RuleEffect::Permit => "permit",
+        RuleEffect::Forbid => "forbid",
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}

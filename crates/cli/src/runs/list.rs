@@ -1,0 +1,71 @@
+//! `windlass runs list`: which runs there are and where each stands. What is said of a run in a line is
+//! shared with `windlass trace list`.
+
+use serde_json::{Value, json};
+use windlass_core::run::RunEnd;
+use windlass_runtime::now;
+use windlass_store::{RunFilter, RunSummary, Store};
+
+use crate::Outcome;
+use crate::arguments::RunsList;
+use crate::moments::ago;
+use crate::table::say_table;
+use crate::terminal::{complain, put};
+
+/// How much of a task is listed.
+const TASK: usize = 60;
+
+pub(super) fn run(store: &Store, command: &RunsList) -> anyhow::Result<Outcome> {
+    let filter = RunFilter {
+        limit: Some(command.limit),
+        agent: command.agent.clone(),
+        state: command.state.map(Into::into),
+        task_id: None,
+    };
+    let runs = store.runs(&filter)?;
+    if command.json {
+        for run in &runs {
+            put(&format!("{}\n", as_object(run)))?;
+        }
+    } else if runs.is_empty() {
+        complain("there are no such runs")?;
+    } else {
+        let now = now();
+        let rows: Vec<[String; 6]> = runs
+            .iter()
+            .map(|run| {
+                let end = run.end.as_ref().map_or_else(|| "-".to_owned(), end_word);
+                [
+                    run.run.to_string(),
+                    run.state.as_str().to_owned(),
+                    end,
+                    ago(run.started_at, now),
+                    run.agent.clone(),
+                    task_line(run),
+                ]
+            })
+            .collect();
+        say_table(["RUN", "STATE", "END", "STARTED", "AGENT", "TASK"], &rows)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// A run for programs.
+pub(crate) fn as_object(run: &RunSummary) -> Value {
+    json!({
+        "run": run.run, "agent": run.agent, "task": run.task, "started_at": run.started_at,
+        "ended_at": run.ended_at, "end": run.end, "events": run.events, "state": run.state.as_str(),
+    })
+}
+
+/// The word for how a run ended.
+pub(crate) fn end_word(end: &RunEnd) -> String {
+    json!(end)["end"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The start of a run's task, on one line.
+pub(crate) fn task_line(run: &RunSummary) -> String {
+    let task = run.task.as_deref().unwrap_or_default();
+    let task: String = task.split_whitespace().collect::<Vec<_>>().join(" ");
+    task.chars().take(TASK).collect()
+}

@@ -1,0 +1,218 @@
+//! `windlass runs show`: where a run stands, what it waits for, and what to do about it. How it came
+//! there is told by `windlass trace show`.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use windlass_core::approval::{Approval, ApprovalStatus, Hold, HoldStatus};
+use windlass_core::risk::ToolRisk;
+use windlass_core::run::{Entry, Run};
+use windlass_runtime::now;
+use windlass_spec::{RiskLevel, RunId};
+use windlass_store::{ApprovalFilter, Error, HoldFilter, RunState, RunSummary, Store};
+
+use super::list::{as_object, end_word};
+use crate::Outcome;
+use crate::arguments::OneRun;
+use crate::moments::{ago, left};
+use crate::outermost::{self, is_part_of};
+use crate::refusal::refused;
+use crate::rendered::{indented, seen};
+use crate::table::one_line;
+use crate::terminal::{put, say};
+
+/// How much of the arguments of a call is shown.
+const ARGUMENTS: usize = 100;
+
+pub(super) fn run(store: &Store, command: &OneRun) -> anyhow::Result<Outcome> {
+    let id = store.find(&command.run).map_err(refused)?;
+    let standing = Standing::of(store, &id).map_err(refused)?;
+    match command.json {
+        true => put(&format!("{}\n", standing.object()))?,
+        false => say(standing.text().trim_end())?,
+    }
+    Ok(Outcome::Done)
+}
+
+/// Everything about where a run stands.
+struct Standing {
+    summary: RunSummary,
+    /// The run itself, unless its events were purged.
+    run: Option<Run>,
+    outermost: RunId,
+    /// What it waits for: questions about its calls and those of its sub-agents' runs.
+    questions: Vec<Approval>,
+    holds: Vec<Hold>,
+}
+
+impl Standing {
+    fn of(store: &Store, id: &RunId) -> Result<Self, Error> {
+        let run = match store.fold(id) {
+            Ok(run) => Some(run),
+            Err(Error::Purged(_)) => None,
+            Err(error) => return Err(error),
+        };
+        let mut questions = store.approvals(&ApprovalFilter::pending(), now())?;
+        questions.retain(|question| is_part_of(question.run(), id));
+        let mut holds = store.holds(&HoldFilter::default())?;
+        holds.retain(|hold| hold.status().is_open() && is_part_of(hold.run(), id));
+        Ok(Self {
+            summary: store.summary(id)?,
+            run,
+            outermost: outermost::of(store, id)?,
+            questions,
+            holds,
+        })
+    }
+
+    fn object(&self) -> Value {
+        let mut told = as_object(&self.summary);
+        told["principal"] = json!(self.summary.principal);
+        told["parent"] = json!(self.run.as_ref().and_then(Run::parent));
+        told["outermost_run"] = json!(self.outermost);
+        told["turns"] = json!(self.run.as_ref().map(|run| run.turns().len()));
+        told["calls"] = json!(self.run.as_ref().map(calls));
+        told["questions"] = json!(self.questions);
+        told["holds"] = json!(self.holds);
+        told["next"] = json!(self.next());
+        told
+    }
+
+    fn text(&self) -> String {
+        let (summary, now) = (&self.summary, now());
+        let mut text = String::new();
+        let _ = writeln!(text, "run {} is {}", summary.run, self.state());
+        let mut field = |name: &str, value: &str| {
+            let value = indented(value, "            ");
+            let _ = writeln!(text, "  {name:<10}{value}");
+        };
+        field("agent", &summary.agent);
+        let task = match &self.run {
+            Some(run) => Some(run.task().description.as_str()),
+            None => summary.task.as_deref(),
+        };
+        field("task", task.unwrap_or("(purged)"));
+        field("for", &summary.principal);
+        let started = format!("{} ({})", summary.started_at, ago(summary.started_at, now));
+        field("started", &started);
+        if let Some(ended) = summary
+            .ended_at
+            .filter(|_| summary.state == RunState::Ended)
+        {
+            field("ended", &ended.to_string());
+        }
+        if let Some(parent) = self.run.as_ref().and_then(Run::parent) {
+            field("works for", &parent.to_string());
+        }
+        if let Some(run) = &self.run {
+            field("turns", &run.turns().len().to_string());
+            for call in calls(run) {
+                field("call", &call_line(&call));
+            }
+        }
+        for question in &self.questions {
+            let expires = left(question.request().expires_at, now);
+            let what = question.question().authorize();
+            let what = what.map_or_else(
+                || one_line(question.question().headline().as_str(), ARGUMENTS),
+                |call| call.tool_name.to_string(),
+            );
+            let expires = expires.unwrap_or_else(|| "no time".to_owned());
+            field(
+                "question",
+                &format!("{} {what}, {expires} left", question.call()),
+            );
+        }
+        for hold in &self.holds {
+            let due = match (hold.status(), left(hold.due_at(), now)) {
+                (HoldStatus::Held, Some(left)) => format!("can be undone for {left}"),
+                _ => "runs as soon as the run goes on".to_owned(),
+            };
+            field(
+                "held",
+                &format!("{} {}, {due}", hold.call(), hold.tool_name()),
+            );
+        }
+        let _ = writeln!(text, "next");
+        for step in self.next() {
+            let _ = writeln!(text, "  {step}");
+        }
+        text
+    }
+
+    fn state(&self) -> String {
+        match (self.summary.state, &self.summary.end) {
+            (RunState::Ended, Some(end)) => format!("over: {}", end_word(end)),
+            (RunState::Ended, None) => "over".to_owned(),
+            (RunState::Waiting, _) => "waiting for a person".to_owned(),
+            (RunState::Open, _) => "at work, or was when its process ended".to_owned(),
+        }
+    }
+
+    /// What there is to do, as commands.
+    fn next(&self) -> Vec<String> {
+        let mut steps: Vec<String> = Vec::new();
+        if self.summary.state == RunState::Ended {
+            if self.run.is_some() {
+                steps.push(format!("windlass trace show {}", self.summary.run));
+            }
+            return steps;
+        }
+        let pending = self
+            .questions
+            .iter()
+            .filter(|question| question.status() == ApprovalStatus::Pending);
+        steps
+            .extend(pending.map(|question| format!("windlass approvals show {}", question.call())));
+        let held = self
+            .holds
+            .iter()
+            .filter(|hold| hold.status() == HoldStatus::Held);
+        steps.extend(held.map(|hold| format!("windlass holds undo {}", hold.call())));
+        if self.questions.is_empty() {
+            steps.push(format!("windlass runs resume {}", self.outermost));
+        }
+        steps.push(format!("windlass runs cancel {}", self.outermost));
+        steps
+    }
+}
+
+/// The calls of a run with what was decided about each and how reversible it is.
+fn calls(run: &Run) -> Vec<Value> {
+    let entries = run.turns().iter().flat_map(|turn| &turn.entries);
+    entries
+        .filter_map(|entry| match entry {
+            Entry::Call {
+                record, decision, ..
+            } => Some((record, decision)),
+            _ => None,
+        })
+        .map(|(record, decision)| {
+            let tool = run.specification(record.tool_name().as_str());
+            let risk = tool.map_or(RiskLevel::Irreversible, |tool| {
+                ToolRisk::of_specification(tool)
+                    .with_arguments(record.arguments())
+                    .level
+            });
+            json!({
+                "call": record.id(), "tool": record.tool_name(), "arguments": record.arguments(),
+                "state": record.state().to_string(), "risk": risk,
+                "decision": decision.as_ref().map(ToString::to_string),
+            })
+        })
+        .collect()
+}
+
+fn call_line(call: &Value) -> String {
+    let word = |name: &str| call[name].as_str().unwrap_or_default();
+    let decision = call["decision"].as_str().unwrap_or("undecided");
+    format!(
+        "{} {} {} {}, {}, {}",
+        word("call"),
+        word("tool"),
+        one_line(&call["arguments"].to_string(), ARGUMENTS),
+        word("risk"),
+        seen(decision),
+        word("state")
+    )
+}
