@@ -152,10 +152,10 @@ fn told(run: &RunId, event: &Event) -> Option<String> {
             format!("   the model failed: {}", shortened(message))
         }
         Event::Decided { decision, .. } if decision.failure().is_some() => format!("   {decision}"),
-        Event::Asked { request, .. } => format!(
+        Event::Asked { approval, .. } => format!(
             "   call {}: a person is asked: {}",
-            request.call.index,
-            shortened(request.question.headline().as_str())
+            approval.call().index,
+            shortened(approval.question().headline().as_str())
         ),
         Event::Settled { approval, .. } => {
             let by: Vec<&str> = approval.deciders().map(Principal::as_str).collect();

@@ -18,7 +18,7 @@ use windlass_core::run::{
 use windlass_runtime::{NewTask, Stored, now};
 use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan, Work};
 use windlass_spec::{Agent, AgentName, CallId, RunId};
-use windlass_store::{MailId, RunState, Store};
+use windlass_store::{InboxCommandId, RunState, Store};
 
 use super::Outcome;
 use super::arguments::{
@@ -387,7 +387,7 @@ enum TakenUp {
 }
 
 /// Waits a moment for whoever is at work to take up a mail. They look at least four times a second.
-fn taken_up(store: &Store, run: &RunId, mail: MailId) -> anyhow::Result<TakenUp> {
+fn taken_up(store: &Store, run: &RunId, mail: InboxCommandId) -> anyhow::Result<TakenUp> {
     let patience = Instant::now() + Duration::from_secs(2);
     loop {
         let state = store.summary(run)?.state;

@@ -28,7 +28,7 @@ pub(super) fn run(command: &Runs) -> anyhow::Result<Outcome> {
         } => (run, library, model, json),
         RunsCommand::List(command) => return list::run(stored.store(), command),
         RunsCommand::Show(one) => return told(show::run(stored.store(), one), one.json),
-        RunsCommand::Cancel(one) => return told(cancel::run(stored.store(), one), one.json),
+        RunsCommand::Cancel(one) => return told(cancel::run(&stored, one), one.json),
     };
     told(
         resume(

@@ -130,6 +130,44 @@ impl fmt::Display for Limit {
     }
 }
 
+/// A limit that is used up, and when a call can be taken again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedUp {
+    /// Which.
+    pub limit: Limit,
+    /// When a call can be taken again.
+    pub until: Timestamp,
+}
+
+/// Takes one call from all of the limits: what is to be kept of each of them then, in their order, or
+/// the limit that refuses the call longest. `kept` says what was kept of a limit before.
+///
+/// # Errors
+/// If `kept` cannot be read.
+pub fn take_all<E>(
+    limits: &[Limit],
+    now: Timestamp,
+    mut kept: impl FnMut(&Limit) -> Result<Option<Kept>, E>,
+) -> Result<Result<Vec<Kept>, UsedUp>, E> {
+    let mut taken = Vec::with_capacity(limits.len());
+    let mut used_up: Option<UsedUp> = None;
+    for limit in limits {
+        match limit.take(kept(limit)?, now) {
+            Ok(kept) => taken.push(kept),
+            Err(until) => {
+                if used_up.as_ref().is_none_or(|other| other.until < until) {
+                    let limit = limit.clone();
+                    used_up = Some(UsedUp { limit, until });
+                }
+            }
+        }
+    }
+    Ok(match used_up {
+        Some(used_up) => Err(used_up),
+        None => Ok(taken),
+    })
+}
+
 /// What stands in the way of a call besides rules: it comes too often, or its tool keeps failing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Readiness {

@@ -17,22 +17,25 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
+use windlass_core::durable::{AtomicWrite, Durability};
 use windlass_core::gate::Rules;
 use windlass_core::model::{ModelErrorKind, ModelRequest};
+use windlass_core::redact::RedactedEvent;
 use windlass_core::run::{Event, FoldError, Next, PermitError, Run, Settings, Task};
 use windlass_model::ModelEvent;
 use windlass_spec::{AgentName, CallId, CallState, RunId};
-use windlass_store::{Durability, crash_point};
+use windlass_store::crash_point;
 
 use self::waiting::{Goes, LOOK, Put};
 use crate::crew::{Crew, CrewError, Worker};
-use crate::durable::{Beside, Durable, DurableError, Journal, TakenOver};
+use crate::durable::{Durable, DurableError, Journal, TakenOver};
 use crate::gap::during_run;
 use crate::limiter::Limiter;
-use crate::playbook::Playbooks;
+use crate::playbook::PlaybookPort;
 use crate::progress::{Progress, Watch, watch_nothing};
+use crate::recording::{record, record_with};
 
-pub use self::waiting::{Asked, Asker, Patience, mail_event};
+pub use self::waiting::{Asked, Asker, Patience};
 
 /// Why a run could not be driven on. Its journal is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -52,9 +55,6 @@ pub enum DriveError {
     /// The rules for the agent's calls cannot be used.
     #[error(transparent)]
     Rules(#[from] CrewError),
-    /// Nobody can be asked what should be asked, which is a defect.
-    #[error("nobody can be asked about the call {0}: {1}")]
-    Question(CallId, String),
     /// A permit was refused, which is a defect.
     #[error(transparent)]
     Permit(#[from] PermitError),
@@ -108,7 +108,7 @@ pub struct Driver {
     /// Held by the one irreversible call that runs, where runs go on beside each other for one plan.
     alone: Option<Arc<Mutex<()>>>,
     /// Where what runs teach is kept.
-    playbooks: Option<Arc<Playbooks>>,
+    playbooks: Option<Arc<dyn PlaybookPort>>,
     /// Whether runs that are over are learned from only when [`Driver::learn`] says so.
     learns_later: bool,
 }
@@ -168,7 +168,7 @@ impl Driver {
 
     /// The same driver, which keeps what runs teach here.
     #[must_use]
-    pub fn with_playbooks(mut self, playbooks: Arc<Playbooks>) -> Self {
+    pub fn with_playbooks(mut self, playbooks: Arc<dyn PlaybookPort>) -> Self {
         self.playbooks = Some(playbooks);
         self
     }
@@ -234,10 +234,10 @@ impl Driver {
         if drive.run.end().is_none() {
             let at = self.durable.now();
             drive
-                .happen(Event::Resumed { at }, Durability::Relaxed)
+                .record(Event::Resumed { at }, Durability::Relaxed)
                 .await?;
             // Somebody may have stopped it while nobody was at it.
-            drive.take_mail().await?;
+            drive.take_commands().await?;
         }
         self.finish(drive).await
     }
@@ -300,7 +300,7 @@ impl Drive<'_> {
                 if self.driver.stop.at_once.is_cancelled() {
                     let at = self.driver.durable.now();
                     let event = Event::Cancelled { by: None, at };
-                    self.happen(event, Durability::Relaxed).await?;
+                    self.record(event, Durability::Relaxed).await?;
                     continue;
                 }
                 if self.driver.stop.after_step.is_cancelled() {
@@ -368,29 +368,31 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Lets an event happen and keeps it, both without secrets. An event that does not fit never
-    /// reaches the journal; if the journal fails, the run in memory is ahead of it and must not be
-    /// used any more, which is why every caller gives up on an error.
-    async fn happen(&mut self, event: Event, durability: Durability) -> Result<(), DriveError> {
-        let event = self.journal.redacted(event)?;
-        self.run.apply(event.event())?;
-        self.journal.append(&event, durability).await?;
+    /// Records an event: applies and stores it without secrets. After an error the run must not be used
+    /// any more, which is why every caller gives up.
+    async fn record(&mut self, event: Event, durability: Durability) -> Result<(), DriveError> {
+        let event = record(&mut self.run, &mut *self.journal, event, durability).await?;
         (self.driver.watch)(self.run.id(), Progress::Event(event.event()));
         Ok(())
     }
 
-    /// Lets an event happen and keeps it with what goes with it, both or neither. Whether it
-    /// happened: somebody else may have been quicker.
-    async fn happen_beside(&mut self, event: Event, beside: Beside) -> Result<bool, DriveError> {
-        let event = self.journal.redacted(event)?;
-        let mut run = self.run.clone();
-        run.apply(event.event())?;
-        let is_kept = self.journal.append_beside(&event, beside).await?;
-        if is_kept {
-            self.run = run;
+    /// Records an event together with a write, both or neither. Returns false, with the run as before, if
+    /// another process was faster.
+    async fn record_with(&mut self, event: Event, write: AtomicWrite) -> Result<bool, DriveError> {
+        let event = self.journal.redact(event)?;
+        self.record_redacted_with(event, write).await
+    }
+
+    async fn record_redacted_with(
+        &mut self,
+        event: RedactedEvent,
+        write: AtomicWrite,
+    ) -> Result<bool, DriveError> {
+        let recorded = record_with(&mut self.run, &mut *self.journal, event, write).await?;
+        if let Some(event) = &recorded {
             (self.driver.watch)(self.run.id(), Progress::Event(event.event()));
         }
-        Ok(is_kept)
+        Ok(recorded.is_some())
     }
 
     async fn ask_model(&mut self, request: &ModelRequest) -> Result<(), DriveError> {
@@ -398,7 +400,7 @@ impl Drive<'_> {
         if let Some(answer) = self.run.own_answer() {
             let at = self.driver.durable.now();
             let event = Event::ModelAnswered { turn, answer, at };
-            return self.happen(event, Durability::Relaxed).await;
+            return self.record(event, Durability::Relaxed).await;
         }
         let cancel = self.driver.stop.at_once.child_token();
         crash_point!("model.before");
@@ -423,7 +425,7 @@ impl Drive<'_> {
         };
         crash_point!("model.after");
         if cancel.is_cancelled() && !self.driver.stop.at_once.is_cancelled() {
-            self.take_mail().await?;
+            self.take_commands().await?;
             return Ok(());
         }
         let at = self.driver.durable.now();
@@ -442,6 +444,6 @@ impl Drive<'_> {
         };
         // If it is lost in a crash, the model is asked again; what was done because of it is kept
         // only after it.
-        self.happen(event, Durability::Relaxed).await
+        self.record(event, Durability::Relaxed).await
     }
 }

@@ -1,138 +1,220 @@
-//! Where runs are kept. The driver knows only this port, so the same driver works on SQLite, in
-//! memory, or on something distributed. What others want of a run comes to its driver as mail; what
-//! a run wants of others is kept beside the event that says so.
+//! The port through which runs are stored. The driver knows only this, so the same driver works on SQLite
+//! ([`crate::Stored`]), in memory ([`crate::InMemory`]), or on another database.
+//!
+//! [`Durable`] starts runs and takes them over, [`Journal`] is one run in the hands of its owner,
+//! [`RateLimits`] counts calls across processes, and [`RunMonitor`] is what a service asks about runs that
+//! it does not own. None of their signatures has a type of a particular store in it, and no method has a
+//! default that leaves something out: an implementation that stores no memory says so.
+//!
+//! # What every implementation promises
+//!
+//! - **One owner.** At most one [`Journal`] of a run can append at a time, in all processes. An owner that
+//!   dies loses the run without anybody waiting for a clock; an owner that was replaced fails with
+//!   [`DurableError::OwnershipLost`] and stores nothing more.
+//! - **Order.** The events of a run are stored in the order in which they were given to its journal, without
+//!   gaps: after a crash, what is there is a beginning of what was appended.
+//! - **No event after a failure.** A journal that failed to store an event stores none after it.
+//! - **No secrets.** What is stored was redacted first ([`Journal::redact`]).
 
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use windlass_core::approval::{Approval, Hold, Identity, StandingCall};
-use windlass_core::limits::Limit;
+use windlass_core::approval::{Identity, StandingCall};
+use windlass_core::durable::{AtomicWrite, Durability, InboxCommand, ResumableRun};
+use windlass_core::limits::{Limit, UsedUp};
+use windlass_core::redact::{RedactError, RedactedEvent};
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_spec::{CallId, RunId, Timestamp, ToolGapReport, ToolName};
-use windlass_store::{Alongside, Durability, Mail, MailId, RedactedEvent, UsedUp};
 use windlass_tools::MemoryPort;
 
-use crate::playbook::Playbooks;
+use crate::playbook::PlaybookPort;
 
-/// Something could not be kept or read back. The run stops at once: what is not in the journal did
-/// not happen.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{0}")]
-pub struct DurableError(pub String);
+/// Why something could not be stored or read. A driver that gets one leaves its run at once: what is not
+/// in the journal did not happen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DurableError {
+    /// There is no such run, or not for this tenant.
+    #[error("there is no run `{0}`")]
+    RunNotFound(RunId),
+    /// A run of that id exists.
+    #[error("there is a run `{0}` already")]
+    RunExists(RunId),
+    /// Another owner, in this process or another, has the run. It can be tried again later.
+    #[error("the run `{0}` is at work elsewhere\nhint: wait until it ends, or stop it there")]
+    OwnedElsewhere(RunId),
+    /// The run was taken over by another owner since. This one can store nothing more.
+    #[error("the run `{0}` has been taken over elsewhere; nothing more is stored from here")]
+    OwnershipLost(RunId),
+    /// The run is over.
+    #[error("the run `{0}` has ended; nothing more can happen to it")]
+    RunEnded(RunId),
+    /// The events of the run were removed.
+    #[error("the events of the run `{0}` have been purged")]
+    RunPurged(RunId),
+    /// What was asked for is no longer possible, for instance because another process was faster.
+    /// Nothing was stored, and the journal is as before.
+    #[error("{0}")]
+    Conflict(String),
+    /// What was given cannot be stored, such as an event that is none without its secrets.
+    #[error("{0}")]
+    Invalid(String),
+    /// What is stored cannot be read.
+    #[error("{0}")]
+    Corrupt(String),
+    /// The store cannot be reached or written now: the disk is full, the file locked or removed, the
+    /// connection lost. What was stored before is kept, and the run can be resumed when the cause is gone.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The store was closed in this process.
+    #[error("the journal has stopped writing")]
+    Closed,
+}
 
-impl From<windlass_store::Error> for DurableError {
-    fn from(error: windlass_store::Error) -> Self {
-        Self(error.to_string())
+impl From<RedactError> for DurableError {
+    fn from(error: RedactError) -> Self {
+        Self::Invalid(error.to_string())
     }
 }
 
-/// What a journal answers with, later.
+/// What the port answers with, later.
 pub type DurableFuture<'j, T> = Pin<Box<dyn Future<Output = Result<T, DurableError>> + Send + 'j>>;
 
-/// Keeps runs.
-pub trait Durable: Send + Sync {
-    /// Begins the journal of a run with its first event and says what the event is without secrets.
+/// Stores runs.
+pub trait Durable: RateLimits {
+    /// Starts the journal of a run with its first event, which must be [`Event::Started`]. Returns the
+    /// event without secrets, which is the one to fold.
+    ///
+    /// The run and its first event are stored in one transaction, soon and before any later event; this
+    /// does not wait for the disk. The caller owns the run from now on.
+    ///
+    /// # Errors
+    /// [`DurableError::RunExists`] if there is one of that id, [`DurableError::Invalid`] if the event
+    /// starts no run.
     fn start(
         &self,
         task_id: Option<String>,
         started: Event,
     ) -> DurableFuture<'_, (Event, Box<dyn Journal>)>;
 
-    /// Takes over a run to go on with it; `None` if there is none of that id.
+    /// Takes over a run whose owner is gone, or that waits for a person; `None` if there is none of that
+    /// id. A run that has ended is only read.
+    ///
+    /// When this returns a journal, the ownership is on the disk: an earlier owner that is still alive can
+    /// append no more, and the events are all that it ever stored.
+    ///
+    /// # Errors
+    /// [`DurableError::OwnedElsewhere`] if the run has a living owner. Nothing has changed then.
     fn take_over<'d>(&'d self, run: &'d RunId) -> DurableFuture<'d, Option<TakenOver>>;
 
-    /// The number of the standing approval that covers a call, if one does.
+    /// The number of the standing approval that covers a call now, if one does, whichever process
+    /// granted it. One that was revoked before this was asked does not.
     fn covering<'d>(&'d self, call: StandingCall<'d>) -> DurableFuture<'d, Option<i64>>;
 
-    /// Whether a call could be taken from these limits now, as far as that is kept for others to see;
-    /// the one that stands in its way if not. Nothing is used up.
-    fn used_up<'d>(
-        &'d self,
-        _tenant: &'d str,
-        _limits: &'d [Limit],
-        _now: Timestamp,
-    ) -> DurableFuture<'d, Option<UsedUp>> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
-
-    /// Takes a call from all of these limits, or from none of them if one is used up, where others
-    /// see it.
-    fn take<'d>(
-        &'d self,
-        _tenant: &'d str,
-        _limits: &'d [Limit],
-        _now: Timestamp,
-    ) -> DurableFuture<'d, Option<UsedUp>> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
-
-    /// Takes the one turn there is under a key until `until`, where others see it. When there is one
-    /// again, if it is taken.
-    fn take_turn<'d>(
-        &'d self,
-        _tenant: &'d str,
-        _key: &'d str,
-        _now: Timestamp,
-        _until: Timestamp,
-    ) -> DurableFuture<'d, Option<Timestamp>> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
-
-    /// How the latest calls of a tool ended that say something about it, also those of others: which
-    /// call, whether it failed, and when.
-    fn latest_ends<'d>(
-        &'d self,
-        _tenant: &'d str,
-        _tool: &'d ToolName,
-        _limit: u32,
-    ) -> DurableFuture<'d, Vec<(CallId, bool, Timestamp)>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-
-    /// Notes what a run lacked while it went on, once: who notes it again changes nothing. Where only
-    /// journals are kept, the journal tells.
+    /// Stores which tools a run lacked, once per run: the same report again changes nothing. On the disk
+    /// when this returns, and not part of the journal: it is called before the run ends, so that a crash in
+    /// between leads to the same report once more.
     fn note_gap<'d>(
         &'d self,
-        _run: &'d Run,
-        _who: &'d Identity,
-        _report: ToolGapReport,
-    ) -> DurableFuture<'d, ()> {
-        Box::pin(std::future::ready(Ok(())))
-    }
+        run: &'d Run,
+        who: &'d Identity,
+        report: ToolGapReport,
+    ) -> DurableFuture<'d, ()>;
 
-    /// Where what agents remember is kept; nowhere, if nothing is said.
-    fn memory(&self) -> Option<Arc<dyn MemoryPort>> {
-        None
-    }
-
-    /// Where what runs teach is kept; nowhere, if nothing is said.
-    fn playbooks(&self) -> Option<Arc<Playbooks>> {
-        None
-    }
-
-    /// Ends the questions that nobody decided in time. The runs that ask them get mail.
+    /// Ends the questions that were not answered in time, of all runs. Each of them and the command in the
+    /// inbox of its run are stored in one transaction, on the disk when this returns.
     fn sweep(&self) -> DurableFuture<'_, ()>;
 
-    /// An id for a new run.
+    /// Where what agents remember is stored; `None` if this stores no memory, and tools of memory are
+    /// refused.
+    fn memory(&self) -> Option<Arc<dyn MemoryPort>>;
+
+    /// Where playbooks are stored; `None` if this stores none, and nothing is learned.
+    fn playbooks(&self) -> Option<Arc<dyn PlaybookPort>>;
+
+    /// An id for a new run, unique in all processes.
     ///
     /// # Errors
     /// If there is none to be had.
     fn new_id(&self) -> Result<RunId, DurableError> {
         RunId::new(uuid::Uuid::now_v7().simple().to_string())
-            .map_err(|error| DurableError(error.to_string()))
+            .map_err(|error| DurableError::Invalid(error.to_string()))
     }
 
-    /// The time now.
+    /// The time now, by which events are dated and deadlines are kept.
     fn now(&self) -> Timestamp {
         now()
     }
 }
 
-/// A run that was begun before.
+/// How often calls may come and how tools' calls ended, over all processes that use the same store.
+pub trait RateLimits: Send + Sync {
+    /// Whether a call could be taken from these limits now; the one that refuses it longest if not.
+    /// Nothing is used up, so another process may take the last call before [`RateLimits::take`].
+    fn used_up<'d>(
+        &'d self,
+        tenant: &'d str,
+        limits: &'d [Limit],
+        now: Timestamp,
+    ) -> DurableFuture<'d, Option<UsedUp>>;
+
+    /// Takes a call from all of these limits, or from none of them if one is used up, which is then
+    /// returned. Atomic: of two processes that take the last call at once, one gets it. On the disk when
+    /// this returns, so a crash does not give calls back.
+    fn take<'d>(
+        &'d self,
+        tenant: &'d str,
+        limits: &'d [Limit],
+        now: Timestamp,
+    ) -> DurableFuture<'d, Option<UsedUp>>;
+
+    /// Takes the one turn there is under a key until `until`; returns when there is one again if it is
+    /// taken. Atomic and on the disk, like [`RateLimits::take`].
+    fn take_turn<'d>(
+        &'d self,
+        tenant: &'d str,
+        key: &'d str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> DurableFuture<'d, Option<Timestamp>>;
+
+    /// How the latest calls of a tool ended that say something about it, the last first, in all runs of
+    /// the tenant: which call, whether it failed, and when. What was appended without waiting may be
+    /// missing.
+    fn latest_ends<'d>(
+        &'d self,
+        tenant: &'d str,
+        tool: &'d ToolName,
+        limit: u32,
+    ) -> DurableFuture<'d, Vec<(CallId, bool, Timestamp)>>;
+}
+
+/// What a service asks about runs that it does not own.
+pub trait RunMonitor: Send + Sync {
+    /// The runs that could be resumed now: not over, owned by no living process, and with something to
+    /// do. Cheap enough to ask several times a second. Another process may be faster, so resuming one can
+    /// fail with [`DurableError::OwnedElsewhere`].
+    fn resumable(&self) -> DurableFuture<'_, Vec<ResumableRun>>;
+
+    /// The events of a run from a number on, in order; the first event has the number 1. Only what is
+    /// on the disk, so a subscriber never sees an event that a crash takes back.
+    ///
+    /// # Errors
+    /// [`DurableError::RunNotFound`] if there is no such run.
+    fn events_from<'d>(
+        &'d self,
+        run: &'d RunId,
+        position: u64,
+    ) -> DurableFuture<'d, Vec<(u64, Event)>>;
+
+    /// The number of the last event of a run; 0 if there is none.
+    fn last_position<'d>(&'d self, run: &'d RunId) -> DurableFuture<'d, u64>;
+}
+
+/// A run that was started before.
 pub struct TakenOver {
-    /// What happened to it so far.
+    /// Its events so far.
     pub events: Vec<Event>,
     /// Where further events go; `None` if it has ended.
     pub journal: Option<Box<dyn Journal>>,
@@ -147,69 +229,68 @@ impl fmt::Debug for TakenOver {
     }
 }
 
-/// What goes with an event.
-#[derive(Debug, Clone)]
-pub enum Beside {
-    /// A question is put to a person.
-    Ask(Box<Approval>),
-    /// A call is held.
-    Hold(Box<Hold>),
-    /// A held call is about to run, unless it was undone.
-    Start(CallId),
-    /// A mail is taken.
-    Take(MailId),
-    /// The pending question and the hold of a call are withdrawn.
-    Withdraw(CallId),
+/// Whether an event was stored together with its [`AtomicWrite`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum AppendOutcome {
+    /// Both are on the disk.
+    Stored,
+    /// The write is not possible any more, for instance because a held call was undone. Neither is
+    /// stored, and the journal is as before.
+    Refused,
 }
 
-impl Beside {
-    pub(crate) fn as_alongside(&self) -> Alongside<'_> {
-        match self {
-            Self::Ask(asked) => Alongside::Ask(asked),
-            Self::Hold(held) => Alongside::Hold(held),
-            Self::Start(call) => Alongside::Start(call),
-            Self::Take(mail) => Alongside::Take(*mail),
-            Self::Withdraw(call) => Alongside::Withdraw(call),
-        }
-    }
-}
-
-/// The journal of one run, in the hands of whoever drives it.
+/// The journal of one run, in the hands of its owner. Dropping it gives the run up, after what was
+/// appended without waiting is stored.
 pub trait Journal: Send + Sync {
-    /// On whose behalf the run acts.
+    /// On whose behalf the run acts, whoever resumes it.
     fn who(&self) -> &Identity;
 
-    /// The event without secrets: what is kept, and what the run must take.
+    /// The event without secrets: the one to apply and to append.
     ///
     /// # Errors
     /// If it would not be an event without the secret.
-    fn redacted(&self, event: Event) -> Result<RedactedEvent, DurableError>;
+    fn redact(&self, event: Event) -> Result<RedactedEvent, DurableError>;
 
-    /// Keeps an event. A [`Durability::Synced`] one is safe from a crash when this is done.
+    /// Stores an event, after all that were appended before. With [`Durability::Synced`] it is safe
+    /// from a crash when this returns; with [`Durability::Relaxed`] a crash may lose it, with all that
+    /// were appended after it. Others see it when it is on the disk.
+    ///
+    /// # Errors
+    /// If it, or an event before it, could not be stored. Nothing can be appended then.
     fn append<'j>(
         &'j mut self,
         event: &'j RedactedEvent,
         durability: Durability,
     ) -> DurableFuture<'j, ()>;
 
-    /// Keeps an event with what goes with it, both or neither, safe from a crash when this is done.
-    /// Whether it was kept: somebody else may have been quicker, such as one who undid a call that
-    /// was about to start.
-    fn append_beside<'j>(
+    /// Stores an event and a change of what others see of the run in one transaction: after any crash
+    /// both are there or neither. Safe from a crash when this returns, with all events before it. Of this
+    /// and a change that another process makes at the same time, one comes first, and the other one is
+    /// refused if it no longer fits.
+    ///
+    /// # Errors
+    /// If it, or an event before it, could not be stored. That the write is refused is no error.
+    fn append_with<'j>(
         &'j mut self,
         event: &'j RedactedEvent,
-        beside: Beside,
-    ) -> DurableFuture<'j, bool>;
+        write: AtomicWrite,
+    ) -> DurableFuture<'j, AppendOutcome>;
 
-    /// What others want of the run, in the order in which they said so.
-    fn mail(&self) -> DurableFuture<'_, Vec<Mail>>;
+    /// The commands for this run that were not taken yet, in the order in which they were sent, by
+    /// whichever process. A command stays until it is taken with an event ([`AtomicWrite::Take`]).
+    fn inbox(&self) -> DurableFuture<'_, Vec<InboxCommand>>;
 
-    /// Waits until everything so far is safe from a crash.
-    fn sync(&mut self) -> DurableFuture<'_, ()> {
-        Box::pin(std::future::ready(Ok(())))
-    }
+    /// All events of the run that are on the disk. After [`AppendOutcome::Refused`] these are all that
+    /// were appended.
+    fn events(&self) -> DurableFuture<'_, Vec<Event>>;
 
-    /// Notes that the run is over, and waits until all of it is safe from a crash.
+    /// Waits until everything appended so far is safe from a crash.
+    fn sync(&mut self) -> DurableFuture<'_, ()>;
+
+    /// Stores that the run is over, or waits for a person, and waits until all of it is safe from a
+    /// crash. The pending questions and holds of a run that is over are withdrawn in the same
+    /// transaction.
     fn end<'j>(&'j mut self, end: &'j RunEnd) -> DurableFuture<'j, ()>;
 }
 

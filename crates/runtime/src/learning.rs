@@ -5,20 +5,19 @@
 mod check;
 mod experience;
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_core::gate::Rules;
 use windlass_core::model::{ChatMessage, FINISH, ModelRequest, RequestedArguments};
 use windlass_core::run::{RecalledStrategy, Run};
 use windlass_learn::playbook::{
-    CurationSettings, Evidence, GroundedReflector, KeptStrategy, RecallQuery, accept_wording,
+    CurationSettings, Evidence, GroundedReflector, KeptStrategy, Playbook, RecallQuery,
+    accept_wording,
 };
 use windlass_model::ModelClient;
 use windlass_spec::{AgentName, Confidence, DEFAULT_DOMAIN, StrategySection, Timestamp};
 
-use crate::playbook::{KeptPlaybook, PlaybookError, Playbooks};
+use crate::playbook::{KeptPlaybook, PlaybookError, PlaybookPort};
 
 pub use self::check::{Checker, answer_matches};
 pub use self::experience::{followed, of as experience};
@@ -71,13 +70,13 @@ fn declared(run: &Run) -> impl Iterator<Item = &str> {
 }
 
 /// The strategies that are put before the model of a run, and what of the playbook cannot be used.
-pub(crate) fn recall(
-    playbooks: &Playbooks,
+pub(crate) async fn recall(
+    playbooks: &dyn PlaybookPort,
     learning: &Learning,
     run: &Run,
     rules: &Rules,
 ) -> Result<(Vec<RecalledStrategy>, Vec<String>), PlaybookError> {
-    let searched = playbooks.searched(domain(run))?;
+    let searched = playbooks.searchable(domain(run)).await?;
     // Nobody is advised to call what cannot be called.
     let usable = run.allowed_tools().filter(|tool| {
         let is_off = rules.switched_off(tool.name().as_str()).is_some();
@@ -121,7 +120,7 @@ pub struct Learned {
 /// # Errors
 /// If the playbook cannot be written.
 pub async fn learn(
-    playbooks: &Arc<Playbooks>,
+    playbooks: &dyn PlaybookPort,
     learning: &Learning,
     run: &Run,
     model: Option<&dyn ModelClient>,
@@ -137,7 +136,7 @@ pub async fn learn(
     let domain = domain(run).to_owned();
     let mut known = None;
     let mut is_taken = false;
-    let kept = playbooks.update(&domain, learning.curation, now, |playbook, entries| {
+    let reflect = |playbook: &Playbook, entries: &[Evidence]| {
         let is_this = |entry: &Evidence| matches!(entry, Evidence::Run(of) if of.run == *run.id());
         if entries.iter().any(is_this) {
             return Vec::new();
@@ -149,7 +148,10 @@ pub async fn learn(
         is_taken = evidence.is_some();
         let entry = evidence.map(|evidence| Evidence::Run(Box::new(evidence)));
         entry.into_iter().collect()
-    })?;
+    };
+    let kept = playbooks
+        .update(&domain, learning.curation, now, Box::new(reflect))
+        .await?;
     if !is_taken {
         return Ok(None);
     }
@@ -184,7 +186,7 @@ in back-ticks. Add no number, no quotation and no fact that is not in the note. 
 
 /// Lets a model put the new strategies in its own words, and takes those that say nothing else.
 async fn word(
-    playbooks: &Playbooks,
+    playbooks: &dyn PlaybookPort,
     learning: &Learning,
     run: &Run,
     model: &dyn ModelClient,
@@ -229,7 +231,9 @@ async fn word(
         }
     }
     if !entries.is_empty() {
-        learned.kept = playbooks.update(domain(run), learning.curation, now, |_, _| entries)?;
+        let entries = Box::new(|_: &Playbook, _: &[Evidence]| entries);
+        let kept = playbooks.update(domain(run), learning.curation, now, entries);
+        learned.kept = kept.await?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! does what the machine says is next; [`Durable`] is where it keeps what happened, so that another
 //! process can go on with it. No HTTP server, no user interface.
 
+mod cancelling;
 mod choice;
 mod crew;
 mod driver;
@@ -15,18 +16,26 @@ mod limiter;
 mod memory;
 mod playbook;
 mod progress;
+mod recording;
 mod registry;
 mod remembering;
 mod stored;
 
+pub use cancelling::cancel_unowned;
 pub use choice::{ModelChoice, NoModel, choose_model};
 pub use crew::{Crew, CrewError, ModelOf, Worker};
-pub use driver::{Asked, Asker, DriveError, Driver, NewTask, Patience, Stop, mail_event};
-pub use durable::{Beside, Durable, DurableError, DurableFuture, Journal, TakenOver, now};
+pub use driver::{Asked, Asker, DriveError, Driver, NewTask, Patience, Stop};
+pub use durable::{
+    AppendOutcome, Durable, DurableError, DurableFuture, Journal, RateLimits, RunMonitor,
+    TakenOver, now,
+};
 pub use gap::{GapAtLoad, at_load as gap_at_load, during_run as gap_during_run};
 pub use learning::{Checker, Learned, Learning, answer_matches, experience, followed, learn};
 pub use memory::InMemory;
-pub use playbook::{KeptPlaybook, PlaybookError, PlaybookProblem, Playbooks};
+pub use playbook::{
+    KeptPlaybook, NewEvidence, PlaybookError, PlaybookPort, PlaybookProblem, Playbooks,
+    SearchablePlaybook,
+};
 pub use progress::{Progress, Watch, frames, watch_nothing};
 pub use registry::{
     ConfigurationError, ConfigurationFiles, Configured, LibraryOf, OnReload, PROJECT_FILE, Read,

@@ -137,17 +137,7 @@ impl Limiter {
     ) -> Option<Timestamp> {
         let mut state = self.state();
         let turn = state.turns.entry((tenant.to_owned(), key.to_owned()));
-        let turn = turn.or_insert(now);
-        // After a clock was set back nobody waits much longer than a turn lasts.
-        let turns = until.microseconds_since(now);
-        let is_free = *turn <= now || turn.microseconds_since(until) > turns;
-        match is_free {
-            true => {
-                *turn = until;
-                None
-            }
-            false => Some(*turn),
-        }
+        take_turn(turn.or_insert(now), now, until)
     }
 
     /// Remembers how a call of a tool ended.
@@ -231,6 +221,24 @@ impl State {
             dues.push((key, due));
         }
         Ok(dues)
+    }
+}
+
+/// Takes a turn that is taken until `turn`, until `until`; returns when there is one again if it is taken.
+pub(crate) fn take_turn(
+    turn: &mut Timestamp,
+    now: Timestamp,
+    until: Timestamp,
+) -> Option<Timestamp> {
+    // After a clock was set back nobody waits much longer than a turn lasts.
+    let length = until.microseconds_since(now);
+    let is_free = *turn <= now || turn.microseconds_since(until) > length;
+    match is_free {
+        true => {
+            *turn = until;
+            None
+        }
+        false => Some(*turn),
     }
 }
 

@@ -1,23 +1,64 @@
-//! Runs that live as long as the process: for tests, and for programs that keep nothing. People can
-//! decide about them as they can about runs on disk.
+//! Runs that live as long as the process: for tests, and for programs that store nothing. People can
+//! decide about them as they can about runs on disk, and rate limits hold for all drivers that share them.
+//! Two drivers of one process are not kept from driving the same run.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use windlass_core::approval::{
     Approval, Changed, DecideError, Hold, HoldError, Identity, PersonDecision, Principal,
     StandingCall,
 };
-use windlass_core::run::{Event, RunEnd};
-use windlass_spec::{CallId, NonEmptyText, RunId, Timestamp};
-use windlass_store::{Durability, Mail, MailId, Message, RedactedEvent, Redactor};
+use windlass_core::durable::{AtomicWrite, Durability, InboxAction, InboxCommand, InboxCommandId};
+use windlass_core::limits::{Kept as KeptLimit, Limit, UsedUp, take_all};
+use windlass_core::redact::{RedactedEvent, Redactor};
+use windlass_core::run::{Event, Run, RunEnd};
+use windlass_spec::{CallId, NonEmptyText, RunId, Timestamp, ToolGapReport, ToolName};
+use windlass_store::{says_of_tool, told_end};
+use windlass_tools::MemoryPort;
 
-use crate::durable::{Beside, Durable, DurableError, DurableFuture, Journal, TakenOver, now};
+use crate::durable::{
+    AppendOutcome, Durable, DurableError, DurableFuture, Journal, RateLimits, TakenOver, now,
+};
+use crate::limiter::take_turn;
+use crate::playbook::PlaybookPort;
 
 /// Runs in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct InMemory {
     runs: Arc<Mutex<HashMap<RunId, Kept>>>,
+    limits: Arc<Mutex<Limits>>,
+}
+
+/// The tenant, and what is counted.
+type Key = (String, String);
+
+#[derive(Debug, Default)]
+struct Limits {
+    /// What is kept of each limit.
+    kept: HashMap<Key, KeptLimit>,
+    /// Until when the one turn there is under a key is taken.
+    turns: HashMap<Key, Timestamp>,
+}
+
+impl Limits {
+    fn taken(
+        &self,
+        tenant: &str,
+        limits: &[Limit],
+        now: Timestamp,
+    ) -> Result<Vec<KeptLimit>, UsedUp> {
+        let kept = |limit: &Limit| {
+            let key = (tenant.to_owned(), limit.key());
+            Ok::<_, Infallible>(self.kept.get(&key).copied())
+        };
+        match take_all(limits, now, kept) {
+            Ok(taken) => taken,
+            Err(never) => match never {},
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -27,8 +68,10 @@ struct Kept {
     /// The latest question about each call.
     questions: BTreeMap<CallId, Approval>,
     holds: BTreeMap<CallId, Hold>,
-    mail: Vec<Mail>,
-    mail_count: i64,
+    inbox: Vec<InboxCommand>,
+    command_count: i64,
+    /// Which tools it lacked.
+    gap: Option<ToolGapReport>,
 }
 
 impl InMemory {
@@ -53,6 +96,12 @@ impl InMemory {
         self.with(run, |kept| kept.questions.values().cloned().collect())
     }
 
+    /// Which tools a run lacked, if any.
+    #[must_use]
+    pub fn gap(&self, run: &RunId) -> Option<ToolGapReport> {
+        self.with(run, |kept| kept.gap.clone())
+    }
+
     /// Takes a person's decision about a call. `None` if nobody is asked about it.
     ///
     /// # Errors
@@ -68,8 +117,8 @@ impl InMemory {
             let question = kept.questions.get_mut(call)?;
             let changed = question.decide(by, decision, None, now);
             if changed == Ok(Changed::Settled) {
-                let message = Message::Settled(Box::new(question.clone()));
-                kept.post(Some(by.principal.clone()), message, now);
+                let action = InboxAction::Settled(Box::new(question.clone()));
+                kept.post(Some(by.principal.clone()), action, now);
             }
             Some(changed)
         })
@@ -88,7 +137,8 @@ impl InMemory {
         self.with(&call.run, |kept| {
             let undone = kept.holds.get_mut(call)?.undo(by, now);
             if undone.is_ok() {
-                kept.post(Some(by.principal.clone()), Message::Undo(call.clone()), now);
+                let action = InboxAction::Undo(call.clone());
+                kept.post(Some(by.principal.clone()), action, now);
             }
             Some(undone)
         })
@@ -97,7 +147,7 @@ impl InMemory {
     /// Asks whoever drives a run to stop it.
     pub fn cancel(&self, run: &RunId, by: &Identity, now: Timestamp) {
         self.with(run, |kept| {
-            kept.post(Some(by.principal.clone()), Message::Cancel, now);
+            kept.post(Some(by.principal.clone()), InboxAction::Cancel, now);
         });
     }
 
@@ -117,42 +167,47 @@ impl InMemory {
 
 /// On whose behalf runs act that nobody else ever sees.
 fn this_program() -> Result<Identity, DurableError> {
-    let wrong = |error: &dyn ToString| DurableError(error.to_string());
+    let wrong = |error: &dyn ToString| DurableError::Invalid(error.to_string());
     let tenant = NonEmptyText::new("local").map_err(|error| wrong(&error))?;
     let principal = Principal::new("this program").map_err(|error| wrong(&error))?;
     Ok(Identity::new(tenant, principal))
 }
 
 impl Kept {
-    fn post(&mut self, by: Option<Principal>, message: Message, at: Timestamp) {
-        self.mail_count += 1;
-        let id = MailId::new(self.mail_count);
-        self.mail.push(Mail {
-            id,
-            by,
-            at,
-            message,
-        });
+    fn post(&mut self, by: Option<Principal>, action: InboxAction, at: Timestamp) {
+        self.command_count += 1;
+        let id = InboxCommandId::new(self.command_count);
+        self.inbox.push(InboxCommand { id, by, at, action });
     }
 
-    /// Does what goes with an event. Whether that is possible.
-    fn put(&mut self, beside: Beside, at: Timestamp) -> bool {
-        match beside {
-            Beside::Ask(asked) => {
-                self.questions.insert(asked.call().clone(), *asked);
-                true
+    /// Does the write that belongs to an event, if it is possible.
+    fn write(&mut self, write: AtomicWrite, at: Timestamp) -> AppendOutcome {
+        let is_possible = match write {
+            AtomicWrite::Question(asked) => {
+                let pending = self.questions.get(asked.call());
+                let is_free = pending.is_none_or(|pending| pending.settled_at().is_some());
+                if is_free {
+                    self.questions.insert(asked.call().clone(), *asked);
+                }
+                is_free
             }
-            Beside::Hold(held) => self.holds.insert(held.call().clone(), *held).is_none(),
-            Beside::Start(call) => {
+            AtomicWrite::Hold(held) => match self.holds.entry(held.call().clone()) {
+                Entry::Occupied(_) => false,
+                Entry::Vacant(place) => {
+                    place.insert(*held);
+                    true
+                }
+            },
+            AtomicWrite::Start(call) => {
                 let hold = self.holds.get_mut(&call);
                 hold.is_some_and(|hold| hold.start(at).is_ok())
             }
-            Beside::Take(id) => {
-                let before = self.mail.len();
-                self.mail.retain(|mail| mail.id != id);
-                self.mail.len() < before
+            AtomicWrite::Take(id) => {
+                let before = self.inbox.len();
+                self.inbox.retain(|command| command.id != id);
+                self.inbox.len() < before
             }
-            Beside::Withdraw(call) => {
+            AtomicWrite::Withdraw(call) => {
                 if let Some(question) = self.questions.get_mut(&call) {
                     question.cancel(at);
                 }
@@ -161,6 +216,10 @@ impl Kept {
                 }
                 true
             }
+        };
+        match is_possible {
+            true => AppendOutcome::Stored,
+            false => AppendOutcome::Refused,
         }
     }
 }
@@ -173,10 +232,19 @@ impl Durable for InMemory {
     ) -> DurableFuture<'_, (Event, Box<dyn Journal>)> {
         Box::pin(std::future::ready(match &started {
             Event::Started { run, .. } => {
-                self.with(run, |kept| kept.events.push(started.clone()));
-                self.journal(run).map(|journal| (started, journal))
+                let is_new = self.with(run, |kept| {
+                    let is_new = kept.events.is_empty();
+                    if is_new {
+                        kept.events.push(started.clone());
+                    }
+                    is_new
+                });
+                match is_new {
+                    true => self.journal(run).map(|journal| (started, journal)),
+                    false => Err(DurableError::RunExists(run.clone())),
+                }
             }
-            _ => Err(DurableError("the event starts no run".to_owned())),
+            _ => Err(DurableError::Invalid("the event starts no run".to_owned())),
         }))
     }
 
@@ -194,8 +262,31 @@ impl Durable for InMemory {
         })
     }
 
+    /// None: nobody can grant a standing approval here.
     fn covering<'d>(&'d self, _: StandingCall<'d>) -> DurableFuture<'d, Option<i64>> {
         Box::pin(std::future::ready(Ok(None)))
+    }
+
+    fn note_gap<'d>(
+        &'d self,
+        run: &'d Run,
+        _: &'d Identity,
+        report: ToolGapReport,
+    ) -> DurableFuture<'d, ()> {
+        self.with(run.id(), |kept| {
+            kept.gap.get_or_insert(report);
+        });
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// None: what is remembered is to outlive the process.
+    fn memory(&self) -> Option<Arc<dyn MemoryPort>> {
+        None
+    }
+
+    /// None: what is learned is to outlive the process.
+    fn playbooks(&self) -> Option<Arc<dyn PlaybookPort>> {
+        None
     }
 
     fn sweep(&self) -> DurableFuture<'_, ()> {
@@ -209,10 +300,82 @@ impl Durable for InMemory {
                 }
             }
             for question in expired {
-                kept.post(None, Message::Settled(Box::new(question)), at);
+                kept.post(None, InboxAction::Settled(Box::new(question)), at);
             }
         }
         Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+impl RateLimits for InMemory {
+    fn used_up<'d>(
+        &'d self,
+        tenant: &'d str,
+        limits: &'d [Limit],
+        now: Timestamp,
+    ) -> DurableFuture<'d, Option<UsedUp>> {
+        let state = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let used_up = state.taken(tenant, limits, now).err();
+        Box::pin(std::future::ready(Ok(used_up)))
+    }
+
+    fn take<'d>(
+        &'d self,
+        tenant: &'d str,
+        limits: &'d [Limit],
+        now: Timestamp,
+    ) -> DurableFuture<'d, Option<UsedUp>> {
+        let mut state = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let used_up = match state.taken(tenant, limits, now) {
+            Ok(taken) => {
+                let keys = limits.iter().map(|limit| (tenant.to_owned(), limit.key()));
+                state.kept.extend(keys.zip(taken));
+                None
+            }
+            Err(used_up) => Some(used_up),
+        };
+        Box::pin(std::future::ready(Ok(used_up)))
+    }
+
+    fn take_turn<'d>(
+        &'d self,
+        tenant: &'d str,
+        key: &'d str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> DurableFuture<'d, Option<Timestamp>> {
+        let mut state = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = state.turns.entry((tenant.to_owned(), key.to_owned()));
+        let taken = take_turn(turn.or_insert(now), now, until);
+        Box::pin(std::future::ready(Ok(taken)))
+    }
+
+    fn latest_ends<'d>(
+        &'d self,
+        _: &'d str,
+        tool: &'d ToolName,
+        limit: u32,
+    ) -> DurableFuture<'d, Vec<(CallId, bool, Timestamp)>> {
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let events = runs.values().flat_map(|kept| &kept.events);
+        let mut ends: Vec<_> = events
+            .filter_map(|event| match event {
+                Event::CallEnded {
+                    call,
+                    end,
+                    ran: Some(ran),
+                    at,
+                    ..
+                } if ran.tool == *tool => {
+                    let (state, category) = told_end(end);
+                    Some((call.clone(), says_of_tool(state, category)?, *at))
+                }
+                _ => None,
+            })
+            .collect();
+        ends.sort_by_key(|(_, _, at)| std::cmp::Reverse(*at));
+        ends.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Box::pin(std::future::ready(Ok(ends)))
     }
 }
 
@@ -227,7 +390,7 @@ impl Journal for MemoryJournal {
         &self.who
     }
 
-    fn redacted(&self, event: Event) -> Result<RedactedEvent, DurableError> {
+    fn redact(&self, event: Event) -> Result<RedactedEvent, DurableError> {
         Ok(Redactor::default().event(event)?)
     }
 
@@ -237,24 +400,32 @@ impl Journal for MemoryJournal {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn append_beside<'j>(
+    fn append_with<'j>(
         &'j mut self,
         event: &'j RedactedEvent,
-        beside: Beside,
-    ) -> DurableFuture<'j, bool> {
-        let is_kept = self.runs.with(&self.run, |kept| {
-            let is_possible = kept.put(beside, event.event().at());
-            if is_possible {
+        write: AtomicWrite,
+    ) -> DurableFuture<'j, AppendOutcome> {
+        let outcome = self.runs.with(&self.run, |kept| {
+            let outcome = kept.write(write, event.event().at());
+            if outcome == AppendOutcome::Stored {
                 kept.events.push(event.event().clone());
             }
-            is_possible
+            outcome
         });
-        Box::pin(std::future::ready(Ok(is_kept)))
+        Box::pin(std::future::ready(Ok(outcome)))
     }
 
-    fn mail(&self) -> DurableFuture<'_, Vec<Mail>> {
-        let mail = self.runs.with(&self.run, |kept| kept.mail.clone());
-        Box::pin(std::future::ready(Ok(mail)))
+    fn inbox(&self) -> DurableFuture<'_, Vec<InboxCommand>> {
+        let inbox = self.runs.with(&self.run, |kept| kept.inbox.clone());
+        Box::pin(std::future::ready(Ok(inbox)))
+    }
+
+    fn events(&self) -> DurableFuture<'_, Vec<Event>> {
+        Box::pin(std::future::ready(Ok(self.runs.events(&self.run))))
+    }
+
+    fn sync(&mut self) -> DurableFuture<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn end<'j>(&'j mut self, end: &'j RunEnd) -> DurableFuture<'j, ()> {

@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use futures::future::BoxFuture;
+
 use windlass_learn::playbook::{
     CurationSettings, Evidence, Playbook, PlaybookIndex, SemanticCurator, hand_edits,
 };
@@ -43,10 +45,67 @@ impl fmt::Display for PlaybookProblem {
 
 /// Why a playbook cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("the playbook in `{}` cannot be used: {error}", folder.display())]
+#[error("the playbook in `{place}` cannot be used: {reason}")]
 pub struct PlaybookError {
-    folder: PathBuf,
-    error: io::Error,
+    place: String,
+    reason: String,
+}
+
+impl PlaybookError {
+    /// The playbook in a place, such as a folder or a table, cannot be used for a reason.
+    #[must_use]
+    pub fn new(place: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            place: place.into(),
+            reason: reason.into(),
+        }
+    }
+}
+
+/// Makes entries of a log, with a look at the playbook and the log as they are.
+pub type NewEvidence<'p> = Box<dyn FnOnce(&Playbook, &[Evidence]) -> Vec<Evidence> + Send + 'p>;
+
+/// Where the playbooks of a tenant are stored, as the loop that learns sees it. A playbook is the fold of a
+/// log that is only ever appended to.
+pub trait PlaybookPort: Send + Sync {
+    /// The strategies of a domain as they are now, whichever process changed them last. Empty if there
+    /// are none.
+    fn searchable<'p>(
+        &'p self,
+        domain: &'p str,
+    ) -> BoxFuture<'p, Result<Arc<SearchablePlaybook>, PlaybookError>>;
+
+    /// Appends entries to the log of a domain, made with a look at its playbook, and returns what they lead
+    /// to. No other process appends between the look and the append. On the disk when this returns; after
+    /// a crash all of the entries count or none.
+    fn update<'p>(
+        &'p self,
+        domain: &'p str,
+        curation: CurationSettings,
+        now: Timestamp,
+        entries: NewEvidence<'p>,
+    ) -> BoxFuture<'p, Result<KeptPlaybook, PlaybookError>>;
+}
+
+impl PlaybookPort for Playbooks {
+    fn searchable<'p>(
+        &'p self,
+        domain: &'p str,
+    ) -> BoxFuture<'p, Result<Arc<SearchablePlaybook>, PlaybookError>> {
+        Box::pin(std::future::ready(Self::searchable(self, domain)))
+    }
+
+    fn update<'p>(
+        &'p self,
+        domain: &'p str,
+        curation: CurationSettings,
+        now: Timestamp,
+        entries: NewEvidence<'p>,
+    ) -> BoxFuture<'p, Result<KeptPlaybook, PlaybookError>> {
+        Box::pin(std::future::ready(Self::update(
+            self, domain, curation, now, entries,
+        )))
+    }
 }
 
 /// A playbook as it is on disk.
@@ -61,19 +120,41 @@ pub struct KeptPlaybook {
 }
 
 /// An index of a file, as long as that stays what it was.
-type Known = HashMap<PathBuf, (Option<(SystemTime, u64)>, Arc<Searched>)>;
+type Known = HashMap<PathBuf, (Option<(SystemTime, u64)>, Arc<SearchablePlaybook>)>;
 
 /// The strategies of a domain, to be searched.
 #[derive(Debug)]
-pub(crate) struct Searched {
-    pub(crate) index: PlaybookIndex,
-    pub(crate) problems: Vec<PlaybookProblem>,
+pub struct SearchablePlaybook {
+    /// What is searched.
+    pub index: PlaybookIndex,
+    /// What of it cannot be used.
+    pub problems: Vec<PlaybookProblem>,
     file: PathBuf,
     /// Those that no run has proved: people wrote them, and may have mistaken the name of a tool.
     unproved: Vec<StrategyLine>,
 }
 
-impl Searched {
+impl SearchablePlaybook {
+    /// The lines of a file, or of what stands for one, with what of them cannot be used.
+    #[must_use]
+    pub fn new(file: PathBuf, lines: &StrategyLines, problems: Vec<PlaybookProblem>) -> Self {
+        let is_unproved = |line: &&StrategyLine| {
+            let strategy = &line.strategy;
+            strategy.runs.is_empty() && strategy.retired.is_none() && !strategy.disabled
+        };
+        Self {
+            index: PlaybookIndex::of_lines(lines),
+            problems,
+            file,
+            unproved: lines
+                .strategies
+                .iter()
+                .filter(is_unproved)
+                .cloned()
+                .collect(),
+        }
+    }
+
     /// Which strategies that people wrote name tools that are not among these. What runs proved is not asked after:
     /// agents with other tools may share the playbook.
     pub(crate) fn missing<'t>(
@@ -154,10 +235,7 @@ impl Playbooks {
     }
 
     fn error(&self, folder: &Path, error: io::Error) -> PlaybookError {
-        PlaybookError {
-            folder: folder.to_owned(),
-            error,
-        }
+        PlaybookError::new(folder.display().to_string(), error.to_string())
     }
 
     /// The playbook of a domain as it is now, with what people changed by hand. Nothing is written.
@@ -236,7 +314,10 @@ impl Playbooks {
 
     /// The strategies of a domain to be searched, as the file says now: what people change by hand holds
     /// at once. Read again only if the file has changed.
-    pub(crate) fn searched(&self, domain: &str) -> Result<Arc<Searched>, PlaybookError> {
+    pub(crate) fn searchable(
+        &self,
+        domain: &str,
+    ) -> Result<Arc<SearchablePlaybook>, PlaybookError> {
         let file = self.file(domain);
         let stamp = std::fs::metadata(&file)
             .ok()
@@ -258,17 +339,7 @@ impl Playbooks {
         if !written.knows(&text) {
             problems.extend(doubts(&file, &lines));
         }
-        let is_unproved = |line: &&StrategyLine| {
-            let strategy = &line.strategy;
-            strategy.runs.is_empty() && strategy.retired.is_none() && !strategy.disabled
-        };
-        let unproved = lines.strategies.iter().filter(is_unproved);
-        let searched = Arc::new(Searched {
-            index: PlaybookIndex::of_lines(&lines),
-            problems,
-            unproved: unproved.cloned().collect(),
-            file: file.clone(),
-        });
+        let searched = Arc::new(SearchablePlaybook::new(file.clone(), &lines, problems));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(file, (stamp, Arc::clone(&searched)));
         Ok(searched)

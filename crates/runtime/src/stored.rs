@@ -8,18 +8,20 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use windlass_core::approval::{Identity, Principal, StandingCall};
-use windlass_core::limits::Limit;
+use windlass_core::durable::{AtomicWrite, Durability, InboxCommand, ResumableRun};
+use windlass_core::limits::{Limit, UsedUp};
+use windlass_core::redact::{RedactedEvent, Redactor};
 use windlass_core::run::{Event, Run, RunEnd};
 use windlass_spec::{CallId, GapMoment, NonEmptyText, RunId, Timestamp, ToolGapReport, ToolName};
-use windlass_store::{
-    Durability, Error, Mail, NewGap, NewRun, Options, RedactedEvent, Redactor, RunJournal, Store,
-    UsedUp,
-};
+use windlass_store::{Error, NewGap, NewRun, Options, RunJournal, Store};
 use windlass_tools::MemoryPort;
 
-use crate::durable::{Beside, Durable, DurableError, DurableFuture, Journal, TakenOver, now};
+use crate::durable::{
+    AppendOutcome, Durable, DurableError, DurableFuture, Journal, RateLimits, RunMonitor,
+    TakenOver, now,
+};
 use crate::gap::GapAtLoad;
-use crate::playbook::Playbooks;
+use crate::playbook::{PlaybookPort, Playbooks};
 use crate::remembering::Remembering;
 
 /// The database in a data directory.
@@ -55,8 +57,9 @@ impl fmt::Debug for Stored {
 /// If the user has no name that can be used.
 pub fn local_identity() -> Result<Identity, DurableError> {
     let name = tested_principal().unwrap_or_else(user_name);
-    let principal = Principal::new(name).map_err(|error| DurableError(error.to_string()))?;
-    let tenant = NonEmptyText::new("local").map_err(|error| DurableError(error.to_string()))?;
+    let invalid = |error: &dyn ToString| DurableError::Invalid(error.to_string());
+    let principal = Principal::new(name).map_err(|error| invalid(&error))?;
+    let tenant = NonEmptyText::new("local").map_err(|error| invalid(&error))?;
     Ok(Identity::new(tenant, principal))
 }
 
@@ -174,8 +177,9 @@ impl Durable for Stored {
         Some(Arc::clone(&self.memory) as Arc<dyn MemoryPort>)
     }
 
-    fn playbooks(&self) -> Option<Arc<Playbooks>> {
-        self.playbooks.clone()
+    fn playbooks(&self) -> Option<Arc<dyn PlaybookPort>> {
+        let playbooks = self.playbooks.clone();
+        playbooks.map(|playbooks| playbooks as Arc<dyn PlaybookPort>)
     }
 
     fn start(
@@ -193,6 +197,7 @@ impl Durable for Stored {
             // Nobody needs to wait: nothing that may have an effect starts before it is stored.
             let journal = self.store.start(new, &started, Durability::Relaxed)?;
             let journal: Box<dyn Journal> = Box::new(StoredJournal {
+                store: Arc::clone(&self.store),
                 journal: Arc::new(journal),
                 who: self.who.clone(),
             });
@@ -205,6 +210,7 @@ impl Durable for Stored {
         waiting(move || {
             let journal: Option<Box<dyn Journal>> = match store.take_over(&run) {
                 Ok(journal) => Some(Box::new(StoredJournal {
+                    store: Arc::clone(&store),
                     journal: Arc::new(journal),
                     who: owner(&store, &run)?,
                 })),
@@ -212,8 +218,7 @@ impl Durable for Stored {
                 Err(Error::Ended(_)) => None,
                 Err(error) => return Err(error),
             };
-            let events = store.events(&run)?;
-            let events = events.into_iter().map(|(_, event)| event).collect();
+            let events = events(&store, &run)?;
             Ok(Some(TakenOver { events, journal }))
         })
     }
@@ -224,6 +229,38 @@ impl Durable for Stored {
         Box::pin(std::future::ready(number.map_err(DurableError::from)))
     }
 
+    fn note_gap<'d>(
+        &'d self,
+        run: &'d Run,
+        who: &'d Identity,
+        report: ToolGapReport,
+    ) -> DurableFuture<'d, ()> {
+        let (store, at, who) = (Arc::clone(&self.store), self.now(), who.clone());
+        let (run, agent) = (run.id().clone(), run.agent().name().clone());
+        waiting(move || {
+            let gap = NewGap {
+                run: Some(&run),
+                who: &who,
+                agent: &agent,
+                moment: GapMoment::DuringRun,
+                at,
+                report: &report,
+            };
+            store.record_gap(&gap).map(drop)
+        })
+    }
+
+    fn sweep(&self) -> DurableFuture<'_, ()> {
+        let (store, now) = (Arc::clone(&self.store), self.now());
+        waiting(move || store.sweep(now).map(drop))
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+}
+
+impl RateLimits for Stored {
     fn used_up<'d>(
         &'d self,
         tenant: &'d str,
@@ -269,39 +306,93 @@ impl Durable for Stored {
         let ends = self.store.latest_ends(tenant, tool, limit);
         Box::pin(std::future::ready(ends.map_err(DurableError::from)))
     }
+}
 
-    fn note_gap<'d>(
-        &'d self,
-        run: &'d Run,
-        who: &'d Identity,
-        report: ToolGapReport,
-    ) -> DurableFuture<'d, ()> {
-        let (store, at, who) = (Arc::clone(&self.store), self.now(), who.clone());
-        let (run, agent) = (run.id().clone(), run.agent().name().clone());
-        waiting(move || {
-            let gap = NewGap {
-                run: Some(&run),
-                who: &who,
-                agent: &agent,
-                moment: GapMoment::DuringRun,
-                at,
-                report: &report,
-            };
-            store.record_gap(&gap).map(drop)
-        })
-    }
+fn events(store: &Store, run: &RunId) -> Result<Vec<Event>, Error> {
+    let events = store.events(run)?;
+    Ok(events.into_iter().map(|(_, event)| event).collect())
+}
 
-    fn sweep(&self) -> DurableFuture<'_, ()> {
+impl RunMonitor for Stored {
+    fn resumable(&self) -> DurableFuture<'_, Vec<ResumableRun>> {
         let (store, now) = (Arc::clone(&self.store), self.now());
-        waiting(move || store.sweep(now).map(drop))
+        waiting(move || store.resumable(now))
     }
 
-    fn now(&self) -> Timestamp {
-        (self.clock)()
+    fn events_from<'d>(
+        &'d self,
+        run: &'d RunId,
+        position: u64,
+    ) -> DurableFuture<'d, Vec<(u64, Event)>> {
+        let (store, run) = (Arc::clone(&self.store), run.clone());
+        waiting(move || store.events_from(&run, position))
+    }
+
+    fn last_position<'d>(&'d self, run: &'d RunId) -> DurableFuture<'d, u64> {
+        let last = self.store.last_position(run);
+        Box::pin(std::future::ready(last.map_err(DurableError::from)))
     }
 }
 
-/// On whose behalf a run acts, whoever goes on with it.
+/// The one place where an error of the store becomes one of the port. What the store says to people is
+/// kept where the port has no words of its own.
+impl From<Error> for DurableError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NoSuchRun(run) => Self::RunNotFound(run),
+            Error::RunExists(run) => Self::RunExists(run),
+            Error::OwnedElsewhere(run) => Self::OwnedElsewhere(run),
+            Error::TakenOver(run) => Self::OwnershipLost(run),
+            Error::Ended(run) => Self::RunEnded(run),
+            Error::Purged(run) => Self::RunPurged(run),
+            Error::Closed => Self::Closed,
+            // What became of the earlier event is what a caller can act on; the words say both.
+            Error::Broken { ref cause, .. } => match Self::from((**cause).clone()) {
+                Self::Corrupt(_) => Self::Corrupt(error.to_string()),
+                Self::Unavailable(_) => Self::Unavailable(error.to_string()),
+                Self::Invalid(_) => Self::Invalid(error.to_string()),
+                Self::Conflict(_) => Self::Conflict(error.to_string()),
+                other => other,
+            },
+            Error::Damaged(_)
+            | Error::NewerDatabase { .. }
+            | Error::ForeignDatabase(_)
+            | Error::Unreadable { .. }
+            | Error::Fold { .. } => Self::Corrupt(error.to_string()),
+            Error::File { .. }
+            | Error::DiskFull
+            | Error::Gone(_)
+            | Error::Busy
+            | Error::ReadOnly(_)
+            | Error::Database(_)
+            | Error::Export(_) => Self::Unavailable(error.to_string()),
+            Error::NotStarted
+            | Error::SecretInStructure
+            | Error::NoMatch(_)
+            | Error::SeveralMatch { .. }
+            | Error::NotOfThisRun { .. } => Self::Invalid(error.to_string()),
+            Error::NoSuchApproval(_)
+            | Error::AlreadyDecided { .. }
+            | Error::Expired { .. }
+            | Error::DigestDiffers { .. }
+            | Error::NotEntitled { .. }
+            | Error::Undecided { .. }
+            | Error::AlreadyAsked(_)
+            | Error::NoSuchHold(_)
+            | Error::AlreadyHeld(_)
+            | Error::TooLate { .. }
+            | Error::NotDue { .. }
+            | Error::NoSuchCommand(_)
+            | Error::NoSuchStanding(_)
+            | Error::NoSuchServer(_)
+            | Error::NoSuchPin { .. }
+            | Error::PinsChanged(_)
+            | Error::OfferDiffers { .. } => Self::Conflict(error.to_string()),
+        }
+    }
+}
+
+/// On whose behalf a run acts, whoever resumes it.
 fn owner(store: &Store, run: &RunId) -> Result<Identity, Error> {
     let summary = store.summary(run)?;
     let unreadable = |error: String| Error::Unreadable {
@@ -316,6 +407,7 @@ fn owner(store: &Store, run: &RunId) -> Result<Identity, Error> {
 }
 
 struct StoredJournal {
+    store: Arc<Store>,
     journal: Arc<RunJournal>,
     who: Identity,
 }
@@ -325,27 +417,30 @@ impl Journal for StoredJournal {
         &self.who
     }
 
-    fn append_beside<'j>(
+    fn append_with<'j>(
         &'j mut self,
         event: &'j RedactedEvent,
-        beside: Beside,
-    ) -> DurableFuture<'j, bool> {
+        write: AtomicWrite,
+    ) -> DurableFuture<'j, AppendOutcome> {
         let (journal, event) = (Arc::clone(&self.journal), event.clone());
-        waiting(
-            move || match journal.append_alongside(&event, &[beside.as_alongside()]) {
-                Ok(_) => Ok(true),
-                Err(error) if error.is_refusal() => Ok(false),
-                Err(error) => Err(error),
-            },
-        )
+        waiting(move || match journal.append_with(&event, vec![write]) {
+            Ok(_) => Ok(AppendOutcome::Stored),
+            Err(error) if error.is_refusal() => Ok(AppendOutcome::Refused),
+            Err(error) => Err(error),
+        })
     }
 
-    fn mail(&self) -> DurableFuture<'_, Vec<Mail>> {
+    fn inbox(&self) -> DurableFuture<'_, Vec<InboxCommand>> {
         let journal = Arc::clone(&self.journal);
-        waiting(move || journal.mail())
+        waiting(move || journal.inbox())
     }
 
-    fn redacted(&self, event: Event) -> Result<RedactedEvent, DurableError> {
+    fn events(&self) -> DurableFuture<'_, Vec<Event>> {
+        let (store, journal) = (Arc::clone(&self.store), Arc::clone(&self.journal));
+        waiting(move || Ok(events(&store, journal.lease().run())?))
+    }
+
+    fn redact(&self, event: Event) -> Result<RedactedEvent, DurableError> {
         Ok(self.journal.redacted(event)?)
     }
 
@@ -408,6 +503,7 @@ fn waiting<T: Send + 'static>(
 ) -> DurableFuture<'static, T> {
     Box::pin(async move {
         let done = tokio::task::spawn_blocking(work).await;
-        Ok(done.map_err(|error| DurableError(error.to_string()))??)
+        // The thread panicked, or the process is shutting down.
+        Ok(done.map_err(|_| DurableError::Closed)??)
     })
 }

@@ -1,6 +1,6 @@
 //! Questions to people: listed and decided by anybody, from any process, whether or not the run they
-//! are about is at work. Whoever decides changes the row of the question and leaves a mail for the
-//! run's owner, in one transaction; of two who decide at once, one comes second and is told so.
+//! are about is at work. Whoever decides changes the row of the question and leaves a command in the
+//! inbox of the run, in one transaction; of two who decide at once, one comes second and is told so.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,14 +9,14 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_core::approval::{
     Approval, ApprovalStatus, Changed, Digest, Identity, PersonDecision, Principal,
 };
+use windlass_core::redact::Redactor;
 use windlass_spec::{CallId, RunId, Timestamp};
 
 use crate::conditions::Conditions;
 use crate::crash::Points;
 use crate::error::Error;
-use crate::mailbox::{self, NewMail};
+use crate::inbox::{self, NewCommand};
 use crate::read::count;
-use crate::redact::Redactor;
 use crate::store::Store;
 use crate::writer::Work;
 
@@ -323,7 +323,7 @@ impl StoredApproval {
         at: Timestamp,
     ) -> Result<(), Error> {
         let call = self.approval.call();
-        let mail = NewMail {
+        let command = NewCommand {
             run: &call.run,
             kind: "settled",
             call: Some(call),
@@ -332,12 +332,12 @@ impl StoredApproval {
             by,
             at,
         };
-        mailbox::post(connection, &mail)
+        inbox::post(connection, &command)
     }
 }
 
-/// Stores a question that is put to a person. `body` is its JSON without secrets.
-pub(crate) fn insert(connection: &Connection, asked: &Approval, body: &str) -> Result<(), Error> {
+/// Stores a question that is put to a person, which has no secrets any more.
+pub(crate) fn insert(connection: &Connection, asked: &Approval) -> Result<(), Error> {
     let (call, request) = (asked.call(), asked.request());
     let pending: bool = connection
         .prepare_cached(
@@ -367,7 +367,7 @@ pub(crate) fn insert(connection: &Connection, asked: &Approval, body: &str) -> R
         asked.status().as_str(),
         request.asked_at.as_microseconds(),
         request.expires_at.as_microseconds(),
-        body
+        written(asked)?
     ])?;
     match inserted {
         0 => Err(Error::NotOfThisRun {
@@ -378,15 +378,13 @@ pub(crate) fn insert(connection: &Connection, asked: &Approval, body: &str) -> R
     }
 }
 
-/// The JSON of a question without secrets, and what it says.
-pub(crate) fn redacted(
-    redactor: &Redactor,
-    approval: &Approval,
-) -> Result<(Approval, String), Error> {
-    let body = redactor.json(approval, &STRUCTURE)?;
-    let approval =
-        serde_json::from_str(&body).map_err(|error| Error::unreadable("the question", error))?;
-    Ok((approval, body))
+/// A question is redacted once, with the event that asks it: the run, the event and the row must be the
+/// same. Here it is only made sure that it was.
+pub(crate) fn check_redacted(redactor: &Redactor, asked: &Approval) -> Result<(), Error> {
+    match redactor.json(asked, &STRUCTURE)? == written(asked)? {
+        true => Ok(()),
+        false => Err(Error::SecretInStructure),
+    }
 }
 
 /// Withdraws the pending questions of a run, or of one call of it.

@@ -139,7 +139,7 @@ impl Readers {
         result
     }
 
-    fn connect(&self) -> Result<Connection, Error> {
+    pub(crate) fn connect(&self) -> Result<Connection, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;

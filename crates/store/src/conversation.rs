@@ -4,6 +4,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass_core::model::ChatMessage;
+use windlass_core::redact::RedactError;
 use windlass_spec::{RunId, Timestamp};
 
 use crate::crash::Points;
@@ -100,7 +101,7 @@ impl Store {
     where
         T: Serialize + DeserializeOwned,
     {
-        let items: Result<Vec<String>, Error> = items
+        let items: Result<Vec<String>, RedactError> = items
             .iter()
             .map(|item| self.redactor.json(item, &["role"]))
             .collect();

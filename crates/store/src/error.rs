@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use rusqlite::ErrorCode;
 use windlass_core::approval::{ApprovalStatus, DecideError, Digest, HoldStatus, Principal};
+use windlass_core::durable::InboxCommandId;
+use windlass_core::redact::RedactError;
 use windlass_core::run::FoldError;
 use windlass_spec::{CallId, RunId, Timestamp};
 
@@ -128,10 +130,7 @@ pub enum Error {
         source: FoldError,
     },
     /// Without its secrets, the event would not be one.
-    #[error(
-        "a secret occurs where an event cannot do without its text, so the event was not stored\n\
-         hint: is one of the secrets an ordinary word?"
-    )]
+    #[error("{}", RedactError::SecretInStructure)]
     SecretInStructure,
     /// Nobody is asked about such a call.
     #[error("there is no question about the call `{0}`")]
@@ -214,9 +213,9 @@ pub enum Error {
         /// Until when.
         until: Timestamp,
     },
-    /// The mail is gone, or is another run's.
-    #[error("there is no mail {0} to take; was it taken before?")]
-    NoSuchMail(i64),
+    /// The inbox command is gone, or is another run's.
+    #[error("there is no inbox command {0} to take; was it taken before?")]
+    NoSuchCommand(InboxCommandId),
     /// There is no such standing approval.
     #[error("there is no standing approval {0}")]
     NoSuchStanding(i64),
@@ -265,7 +264,7 @@ impl Error {
                 | Self::NoSuchHold(_)
                 | Self::TooLate { .. }
                 | Self::NotDue { .. }
-                | Self::NoSuchMail(_)
+                | Self::NoSuchCommand(_)
                 | Self::NoSuchServer(_)
                 | Self::NoSuchPin { .. }
                 | Self::PinsChanged(_)
@@ -301,6 +300,15 @@ impl Error {
         Self::Unreadable {
             place: place.into(),
             reason: reason.to_string(),
+        }
+    }
+}
+
+impl From<RedactError> for Error {
+    fn from(error: RedactError) -> Self {
+        match error {
+            RedactError::SecretInStructure => Self::SecretInStructure,
+            RedactError::NotJson(reason) => Self::unreadable("what is to be stored", reason),
         }
     }
 }

@@ -3,12 +3,12 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_core::approval::{Hold, HoldError, HoldStatus, Identity};
+use windlass_core::redact::Redactor;
 use windlass_spec::{CallId, RunId, Timestamp};
 
 use crate::conditions::Conditions;
 use crate::error::Error;
-use crate::mailbox::{self, NewMail};
-use crate::redact::Redactor;
+use crate::inbox::{self, NewCommand};
 use crate::store::Store;
 
 /// Fields of a hold that are not searched for secrets: what Windlass made up itself.
@@ -93,7 +93,7 @@ impl Store {
             let mut hold = find(connection, &call)?;
             change(&mut hold, &by, now).map_err(|error| refused(&call, error))?;
             update(connection, &hold)?;
-            let mail = NewMail {
+            let command = NewCommand {
                 run: &call.run,
                 kind,
                 call: Some(&call),
@@ -102,14 +102,14 @@ impl Store {
                 by: Some(&by.principal),
                 at: now,
             };
-            mailbox::post(connection, &mail)?;
+            inbox::post(connection, &command)?;
             Ok(hold)
         })
     }
 }
 
-/// Stores a hold. `body` is its JSON without secrets.
-pub(crate) fn insert(connection: &Connection, hold: &Hold, body: &str) -> Result<(), Error> {
+/// Stores a hold, which has no secrets any more.
+pub(crate) fn insert(connection: &Connection, hold: &Hold) -> Result<(), Error> {
     let call = hold.call();
     if hold.status() != HoldStatus::Held || find(connection, call).is_ok() {
         return Err(Error::AlreadyHeld(call.clone()));
@@ -128,7 +128,7 @@ pub(crate) fn insert(connection: &Connection, hold: &Hold, body: &str) -> Result
         hold.status().as_str(),
         hold.held_at().as_microseconds(),
         hold.due_at().as_microseconds(),
-        body
+        written(hold)?
     ])?;
     match inserted {
         0 => Err(Error::NotOfThisRun {
@@ -139,11 +139,14 @@ pub(crate) fn insert(connection: &Connection, hold: &Hold, body: &str) -> Result
     }
 }
 
-/// The JSON of a hold without secrets, and what it says.
-pub(crate) fn redacted(redactor: &Redactor, hold: &Hold) -> Result<(Hold, String), Error> {
+/// A hold without secrets.
+pub(crate) fn redacted(redactor: &Redactor, hold: &Hold) -> Result<Hold, Error> {
     let body = redactor.json(hold, &STRUCTURE)?;
-    let hold = serde_json::from_str(&body).map_err(|error| Error::unreadable("the hold", error))?;
-    Ok((hold, body))
+    serde_json::from_str(&body).map_err(|error| Error::unreadable("the hold", error))
+}
+
+fn written(hold: &Hold) -> Result<String, Error> {
+    serde_json::to_string(hold).map_err(|error| Error::unreadable("the hold", error))
 }
 
 /// Notes that a held call is about to run.
@@ -183,7 +186,7 @@ fn refused(call: &CallId, error: HoldError) -> Error {
 }
 
 fn update(connection: &Connection, hold: &Hold) -> Result<(), Error> {
-    let body = serde_json::to_string(hold).map_err(|error| Error::unreadable("the hold", error))?;
+    let body = written(hold)?;
     let call = hold.call();
     let mut update = connection.prepare_cached(
         "UPDATE holds SET status = ?3, body = ?4

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension, params};
+use windlass_core::durable::Durability;
+use windlass_core::redact::{RedactedEvent, Redactor};
 use windlass_core::run::{Event, RunEnd};
 use windlass_spec::RunId;
 
@@ -11,24 +13,9 @@ use crate::crash::Points;
 use crate::error::Error;
 use crate::execution::Ended;
 use crate::gap::Noticed;
+use crate::inbox;
 use crate::lease::RunLease;
-use crate::mailbox;
-use crate::redact::{RedactedEvent, Redactor};
 use crate::writer::{Done, Health, Work, Writer};
-
-/// Whether to wait for the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// Wait: whatever happens next, the event is there. For what must not be forgotten, such as a
-    /// call that is about to have an effect.
-    Synced,
-    /// Do not wait. The event is stored soon and before any later one of its run; a crash may lose
-    /// it together with all that came after.
-    Relaxed,
-}
-
-/// What is stored together with an event.
-pub(crate) type Beside = Box<dyn FnMut(&Connection, i64) -> Result<(), Error> + Send>;
 
 /// The journal of a run that is owned here. Dropping it waits for what is still on its way and gives
 /// the run up.
@@ -91,7 +78,7 @@ impl RunJournal {
     /// # Errors
     /// If it would not be an event without the secret.
     pub fn redacted(&self, event: Event) -> Result<RedactedEvent, Error> {
-        self.redactor.event(event)
+        Ok(self.redactor.event(event)?)
     }
 
     /// Appends an event from which the secrets were taken, as [`RunJournal::append`] does.
@@ -168,12 +155,12 @@ impl RunJournal {
         }
     }
 
-    /// Appends an event and does what `beside` does, both or neither, and waits for the disk. If
-    /// `beside` refuses, nothing is stored and the journal is as before.
-    pub(crate) fn append_beside(
+    /// Appends an event and does what `write` does, both or neither, and waits for the disk. If
+    /// `write` refuses, nothing is stored and the journal is as before.
+    pub(crate) fn append_atomic(
         &self,
         event: &RedactedEvent,
-        mut beside: Beside,
+        mut write: impl FnMut(&Connection, i64) -> Result<(), Error> + Send + 'static,
     ) -> Result<u64, Error> {
         // The number is used up only when the event is stored, so nobody else may send until then.
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
@@ -188,17 +175,17 @@ impl RunJournal {
         let work = Work::new(points, move |connection| {
             // The event first: an owner who lost the run is told so and nothing else. The savepoint
             // is what takes it back when only the rest is refused.
-            connection.execute_batch("SAVEPOINT beside")?;
+            connection.execute_batch("SAVEPOINT event")?;
             let seq = insertion(connection)?;
-            let refused = match beside(connection, seq) {
+            let refused = match write(connection, seq) {
                 Ok(()) => None,
                 Err(error) if error.is_refusal() => {
-                    connection.execute_batch("ROLLBACK TO beside")?;
+                    connection.execute_batch("ROLLBACK TO event")?;
                     Some(error)
                 }
                 Err(error) => return Err(error),
             };
-            connection.execute_batch("RELEASE beside")?;
+            connection.execute_batch("RELEASE event")?;
             *told.lock().unwrap_or_else(PoisonError::into_inner) = refused;
             Ok(seq)
         });
@@ -265,7 +252,7 @@ impl RunJournal {
             }
             if state == "ended" {
                 // Nobody is left to act on an answer.
-                mailbox::withdraw_all(connection, &run)?;
+                inbox::withdraw_all(connection, &run)?;
             }
             Ok(0)
         }))

@@ -3,12 +3,20 @@
 //! lost its lock unnoticed (a copied directory, a file system without locks) can append no more.
 
 use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use windlass_spec::RunId;
 
 use crate::connection::open_private;
 use crate::error::Error;
+
+/// How often a lock is tried for before its run counts as owned, and how long to wait in between: a
+/// process that only asks whether a run is owned has the lock for a moment ([`is_owned`]).
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The right to append to the journal of one run.
 #[derive(Debug)]
@@ -23,8 +31,8 @@ pub struct RunLease {
 impl RunLease {
     /// Takes the lock of a run; `epoch` is what the database says of its owner now.
     pub(crate) fn take(locks: &Path, run: &RunId, epoch: i64) -> Result<Self, Error> {
-        // Ids may hold colons, which not every file system takes.
-        let path = locks.join(format!("run-{}.lock", run.as_str().replace(':', "%3A")));
+        let path = lock_path(locks, run);
+        let mut tries = 0;
         loop {
             let lock = open_private(&path)?;
             match lock.try_lock() {
@@ -38,6 +46,10 @@ impl RunLease {
                         path,
                         lock,
                     });
+                }
+                Err(TryLockError::WouldBlock) if tries < TRIES => {
+                    tries += 1;
+                    sleep(PAUSE);
                 }
                 Err(TryLockError::WouldBlock) => return Err(Error::OwnedElsewhere(run.clone())),
                 Err(TryLockError::Error(error)) => return Err(Error::file("lock", &path, error)),
@@ -69,6 +81,27 @@ impl Drop for RunLease {
         if cfg!(unix) && is_at(&self.lock, &self.path) {
             let _ = std::fs::remove_file(&self.path);
         }
+    }
+}
+
+fn lock_path(locks: &Path, run: &RunId) -> PathBuf {
+    // Ids may hold colons, which not every file system takes.
+    locks.join(format!("run-{}.lock", run.as_str().replace(':', "%3A")))
+}
+
+/// Whether a living process, this one or another, owns a run. Nothing is made or removed: the lock file
+/// that a process left behind when it died is its next owner's to use.
+pub(crate) fn is_owned(locks: &Path, run: &RunId) -> Result<bool, Error> {
+    let path = lock_path(locks, run);
+    let lock = match File::open(&path) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(Error::file("open", &path, error)),
+    };
+    match lock.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(Error::file("lock", &path, error)),
     }
 }
 

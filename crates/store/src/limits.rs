@@ -4,22 +4,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension, params};
-use windlass_core::limits::{Kept, Limit};
+use windlass_core::limits::{Kept, Limit, UsedUp, take_all};
 use windlass_spec::Timestamp;
 
 use crate::crash::Points;
 use crate::error::Error;
 use crate::store::Store;
 use crate::writer::Work;
-
-/// A limit that is used up, and when a call can be taken again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsedUp {
-    /// Which.
-    pub limit: Limit,
-    /// When a call can be taken again.
-    pub until: Timestamp,
-}
 
 impl Store {
     /// Whether a call could be taken now; the limit that stands in its way longest if not. Nothing is
@@ -124,29 +115,13 @@ fn taken(
 ) -> Result<Result<Vec<Kept>, UsedUp>, Error> {
     let mut select = connection
         .prepare_cached("SELECT due, flow FROM rate_limits WHERE tenant = ?1 AND limited = ?2")?;
-    let mut dues = Vec::with_capacity(limits.len());
-    let mut used_up: Option<UsedUp> = None;
-    for limit in limits {
-        let kept = select
-            .query_row(params![tenant, limit.key()], |row| {
-                Ok(Kept {
-                    due: Timestamp::from_microseconds(row.get(0)?),
-                    interval: row.get(1)?,
-                })
+    take_all(limits, now, |limit| {
+        let kept = select.query_row(params![tenant, limit.key()], |row| {
+            Ok(Kept {
+                due: Timestamp::from_microseconds(row.get(0)?),
+                interval: row.get(1)?,
             })
-            .optional()?;
-        match limit.take(kept, now) {
-            Ok(due) => dues.push(due),
-            Err(until) => {
-                if used_up.as_ref().is_none_or(|other| other.until < until) {
-                    let limit = limit.clone();
-                    used_up = Some(UsedUp { limit, until });
-                }
-            }
-        }
-    }
-    Ok(match used_up {
-        Some(used_up) => Err(used_up),
-        None => Ok(dues),
+        });
+        Ok(kept.optional()?)
     })
 }

@@ -13,8 +13,8 @@ use windlass_core::approval::Digest;
 use windlass_spec::Timestamp;
 
 use crate::error::Error;
-use crate::redact::Redactor;
 use crate::store::Store;
+use windlass_core::redact::Redactor;
 
 /// A server that was met.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,7 +142,7 @@ impl Store {
         let (tenant, server) = (tenant.to_owned(), server.clone());
         let json = |value: &Option<Value>| -> Result<Option<String>, Error> {
             let json = |value| self.redactor.json::<Value>(value, &[]);
-            value.as_ref().map(json).transpose()
+            Ok(value.as_ref().map(json).transpose()?)
         };
         // Paths and digests are what the program is compared by; an introduction is only shown.
         let program = server.program.as_ref().map(Value::to_string);

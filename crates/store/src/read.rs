@@ -133,6 +133,31 @@ const SUMMARY: &str = r#"SELECT run, tenant, principal, agent, task_id, task, st
     "end", state, epoch, purged_at, purged_events, purged_bytes,
     coalesce(event_count, (SELECT count(*) FROM events WHERE events.run = runs.run)) FROM runs "#;
 
+/// Says whether anything was written to the database since it was last asked. It costs one look at the
+/// header of the write-ahead log and no table is read, so a process can ask many times a second.
+#[derive(Debug)]
+pub struct ChangeWatch {
+    /// A connection of its own: the counter is told apart by who asks.
+    connection: Connection,
+    version: i64,
+}
+
+impl ChangeWatch {
+    /// Whether something was committed since the last time, or since the watch was made.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn has_changed(&mut self) -> Result<bool, Error> {
+        let version = data_version(&self.connection)?;
+        let before = std::mem::replace(&mut self.version, version);
+        Ok(before != version)
+    }
+}
+
+fn data_version(connection: &Connection) -> Result<i64, Error> {
+    Ok(connection.pragma_query_value(None, "data_version", |row| row.get(0))?)
+}
+
 impl Store {
     /// Looks the whole database over for damage, and says what it found.
     ///
@@ -153,8 +178,17 @@ impl Store {
     /// # Errors
     /// If there is no such run or an event cannot be read.
     pub fn events(&self, run: &RunId) -> Result<Vec<(u64, Event)>, Error> {
+        self.events_from(run, 1)
+    }
+
+    /// The events of a run from a number on, in order: the one of that number and all after it. What a
+    /// subscriber asks who has seen the events before. Empty if there are none yet.
+    ///
+    /// # Errors
+    /// If there is no such run or an event cannot be read.
+    pub fn events_from(&self, run: &RunId, position: u64) -> Result<Vec<(u64, Event)>, Error> {
         let mut events = Vec::new();
-        self.each_payload(run, |seq, payload| {
+        self.each_payload(run, position, |seq, payload| {
             let event = serde_json::from_str(payload).map_err(|error| {
                 Error::unreadable(format!("event {seq} of the run `{run}`"), error)
             })?;
@@ -162,6 +196,29 @@ impl Store {
             Ok(())
         })?;
         Ok(events)
+    }
+
+    /// The number of the last event of a run; 0 if it has none or there is no such run. One look at an
+    /// index, whatever the length of the journal.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn last_position(&self, run: &RunId) -> Result<u64, Error> {
+        self.readers
+            .read(|connection| Ok(count(last_sequence_number(connection, run)?)))
+    }
+
+    /// Watches the database for changes, whichever process makes them.
+    ///
+    /// # Errors
+    /// If the database cannot be opened once more.
+    pub fn watch_changes(&self) -> Result<ChangeWatch, Error> {
+        let connection = self.readers.connect()?;
+        let version = data_version(&connection)?;
+        Ok(ChangeWatch {
+            connection,
+            version,
+        })
     }
 
     /// The run as its events make it.
@@ -187,7 +244,7 @@ impl Store {
     pub fn export(&self, run: &RunId, mut writer: impl Write) -> Result<u64, Error> {
         let failed = |error| Error::Export(Arc::new(error));
         let mut count = 0;
-        self.each_payload(run, |seq, payload| {
+        self.each_payload(run, 1, |seq, payload| {
             count += 1;
             // The stored text is JSON on one line, and an id needs no escaping.
             writeln!(writer, r#"{{"seq":{seq},"run":"{run}","event":{payload}}}"#).map_err(failed)
@@ -294,12 +351,15 @@ impl Store {
     fn each_payload(
         &self,
         run: &RunId,
+        position: u64,
         mut take: impl FnMut(u64, &str) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.readers.read(|connection| {
-            let mut select = connection
-                .prepare_cached("SELECT seq, payload FROM events WHERE run = ?1 ORDER BY seq")?;
-            let mut rows = select.query([run.as_str()])?;
+            let mut select = connection.prepare_cached(
+                "SELECT seq, payload FROM events WHERE run = ?1 AND seq >= ?2 ORDER BY seq",
+            )?;
+            let position = i64::try_from(position).unwrap_or(i64::MAX);
+            let mut rows = select.query((run.as_str(), position))?;
             let mut is_known = false;
             while let Some(row) = rows.next()? {
                 is_known = true;

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::{OptionalExtension, params};
+use windlass_core::durable::Durability;
+use windlass_core::redact::{RedactedEvent, Redactor};
 use windlass_core::run::Event;
 use windlass_spec::{RunId, Timestamp};
 
 use crate::connection::{self, Place, Readers};
 use crate::crash::Points;
 use crate::error::Error;
-use crate::journal::{Durability, Row, RunJournal, insert};
+use crate::journal::{Row, RunJournal, insert};
 use crate::lease::RunLease;
 use crate::read;
-use crate::redact::{RedactedEvent, Redactor};
 use crate::writer::{Work, Writer};
 
 /// How much of a task is kept for lists.
@@ -47,7 +48,7 @@ pub struct NewRun {
 /// Journals, approvals and conversations in one database file.
 pub struct Store {
     pub(crate) path: PathBuf,
-    locks: PathBuf,
+    pub(crate) locks: PathBuf,
     pub(crate) readers: Arc<Readers>,
     pub(crate) writer: Arc<Writer>,
     pub(crate) redactor: Arc<Redactor>,
@@ -248,7 +249,7 @@ impl Store {
     /// # Errors
     /// If it would not be an event without the secret.
     pub fn redacted(&self, event: Event) -> Result<RedactedEvent, Error> {
-        self.redactor.event(event)
+        Ok(self.redactor.event(event)?)
     }
 
     fn journal(&self, lease: RunLease, next: i64) -> RunJournal {

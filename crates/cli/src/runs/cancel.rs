@@ -1,21 +1,22 @@
 //! `windlass runs cancel`: stops a run for good, whoever has it in hand. A process that is at it is told
-//! through the run's mailbox; a run nobody is at is ended from here.
+//! through the run's inbox; a run that no process owns is ended from here.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use windlass_core::approval::Identity;
-use windlass_core::run::{Event, Run, RunEnd};
-use windlass_runtime::{local_identity, mail_event, now};
+use windlass_core::run::RunEnd;
+use windlass_runtime::{DriveError, DurableError, Stored, cancel_unowned, local_identity, now};
 use windlass_spec::RunId;
-use windlass_store::{Alongside, Error, RunFilter, RunJournal, RunState, Store};
+use windlass_store::{Error, RunFilter, RunState, Store};
 
 use super::list::end_word;
 use crate::Outcome;
 use crate::arguments::OneRun;
 use crate::outermost::is_part_of;
 use crate::refusal::{Refusal, refused};
+use crate::run::block_on_until_interrupted;
 use crate::terminal::{complain, put, say};
 
 /// How long a process is given to stop its run.
@@ -27,7 +28,8 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// The exit code for a run that was not stopped in time.
 const OUT_OF_TIME: u8 = 5;
 
-pub(super) fn run(store: &Store, command: &OneRun) -> anyhow::Result<Outcome> {
+pub(super) fn run(stored: &Stored, command: &OneRun) -> anyhow::Result<Outcome> {
+    let store = stored.store();
     let person = local_identity()?;
     let id = store.find(&command.run).map_err(refused)?;
     store.request_cancel(&id, &person, now()).map_err(refused)?;
@@ -42,9 +44,9 @@ pub(super) fn run(store: &Store, command: &OneRun) -> anyhow::Result<Outcome> {
     // The inner ones first: as long as the outer one is open, it can be cancelled once more.
     let deadline = Instant::now() + PATIENCE;
     for run in &inner {
-        end(store, run, &person, deadline)?;
+        end(stored, run, &person, deadline)?;
     }
-    let was_owned = end(store, &id, &person, deadline)? == Ended::Elsewhere;
+    let was_owned = end(stored, &id, &person, deadline)? == Ended::Elsewhere;
     tell(store, &id, was_owned, command.json)
 }
 
@@ -71,50 +73,27 @@ enum Ended {
     Elsewhere,
 }
 
-/// Ends a run from here if nobody has it in hand; else waits for whoever has.
-fn end(store: &Store, run: &RunId, person: &Identity, deadline: Instant) -> anyhow::Result<Ended> {
+/// Ends a run from here if no process owns it; else waits for its owner.
+fn end(
+    stored: &Stored,
+    run: &RunId,
+    person: &Identity,
+    deadline: Instant,
+) -> anyhow::Result<Ended> {
     loop {
-        match store.take_over(run) {
-            Ok(journal) => {
-                let mut folded = store.fold(run).map_err(refused)?;
-                if folded.end().is_none() {
-                    take_mail(&journal, &mut folded)?;
+        let cancelled = cancel_unowned(stored, run, &person.principal);
+        match block_on_until_interrupted(cancelled)? {
+            Ok(_) => return Ok(Ended::Here),
+            Err(DriveError::Durable(DurableError::RunEnded(_))) => return Ok(Ended::Elsewhere),
+            Err(DriveError::Durable(DurableError::OwnedElsewhere(_))) => {
+                if Instant::now() >= deadline {
+                    return Ok(Ended::Elsewhere);
                 }
-                if folded.end().is_none() {
-                    let by = Some(person.principal.clone());
-                    let event = journal.redacted(Event::Cancelled { by, at: now() })?;
-                    folded.apply(event.event())?;
-                    journal.append_alongside(&event, &[])?;
-                }
-                journal.end(&end_of(&folded))?;
-                return Ok(Ended::Here);
+                sleep(PERIOD);
             }
-            Err(Error::Ended(_)) => return Ok(Ended::Elsewhere),
-            Err(Error::OwnedElsewhere(_)) if Instant::now() < deadline => sleep(PERIOD),
-            Err(Error::OwnedElsewhere(_)) => return Ok(Ended::Elsewhere),
-            Err(error) => return Err(refused(error)),
+            Err(error) => return Err(error.into()),
         }
     }
-}
-
-/// Takes what others want of a run, the last of which is most likely that it stops. What people decided
-/// before belongs in its journal, whatever may still come of it.
-fn take_mail(journal: &RunJournal, run: &mut Run) -> anyhow::Result<()> {
-    for mail in journal.mail()? {
-        let (id, at) = (mail.id, now());
-        let mut event = journal.redacted(mail_event(mail, at))?;
-        if run.apply(event.event()).is_err() {
-            event = journal.redacted(Event::TimePassed { at })?;
-            run.apply(event.event())?;
-        }
-        journal.append_alongside(&event, &[Alongside::Take(id)])?;
-    }
-    Ok(())
-}
-
-/// The end that the events make. A process that died between the last event and the end left it out.
-fn end_of(run: &Run) -> RunEnd {
-    run.end().cloned().unwrap_or(RunEnd::Cancelled)
 }
 
 fn tell(store: &Store, id: &RunId, was_owned: bool, as_json: bool) -> anyhow::Result<Outcome> {
@@ -131,7 +110,7 @@ fn tell(store: &Store, id: &RunId, was_owned: bool, as_json: bool) -> anyhow::Re
         }
         complain(&format!(
             "the process that has the run {id} in hand was told to stop, but has not within {} s; it stops when \
-             it looks at its mail\nhint: windlass runs show {id}",
+             it looks at its inbox\nhint: windlass runs show {id}",
             PATIENCE.as_secs()
         ))?;
         return Ok(Outcome::Code(OUT_OF_TIME));

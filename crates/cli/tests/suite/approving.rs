@@ -3,7 +3,7 @@
 use serde_json::json;
 use windlass_core::approval::{ApprovalStatus, Outcome, Scope};
 use windlass_spec::SecurityLevel;
-use windlass_store::{Message, StandingFilter};
+use windlass_store::{InboxAction, StandingFilter};
 
 use super::program::Place;
 use super::seeded::{
@@ -65,8 +65,11 @@ fn a_grave_call_is_not_approved_off_a_terminal_without_digest_or_yes() {
             ..
         })
     ));
-    let mail = open(&place).mail(&call(ID).run).unwrap();
-    assert!(matches!(mail[0].message, Message::Settled(_)), "{mail:?}");
+    let mail = open(&place).inbox(&call(ID).run).unwrap();
+    assert!(
+        matches!(mail[0].action, InboxAction::Settled(_)),
+        "{mail:?}"
+    );
     assert_eq!(mail[0].by, Some(who("bea").principal));
 }
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 use windlass_core::approval::HoldStatus;
 use windlass_core::run::Event;
-use windlass_store::Message;
+use windlass_store::InboxAction;
 
 use super::program::Place;
 use super::seeded::{at, begin, call, hold, leave, open, run_as, who};
@@ -74,8 +74,8 @@ fn an_undone_call_never_runs_and_its_run_is_told() {
          continue it with: windlass runs resume r1\n"
     );
     assert_eq!(status(&place), HoldStatus::Undone);
-    let mail = open(&place).mail(&call(ID).run).unwrap();
-    assert_eq!(mail[0].message, Message::Undo(call(ID)));
+    let mail = open(&place).inbox(&call(ID).run).unwrap();
+    assert_eq!(mail[0].action, InboxAction::Undo(call(ID)));
     assert_eq!(mail[0].by, Some(who("bea").principal));
 }
 

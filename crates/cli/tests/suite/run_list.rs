@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_core::approval::{ApprovalStatus, HoldStatus};
 use windlass_core::run::{Event, RunEnd};
 use windlass_spec::{RunId, SecurityLevel};
-use windlass_store::{Durability, Message, RunFilter, RunState};
+use windlass_store::{Durability, InboxAction, RunFilter, RunState};
 
 use super::program::Place;
 use super::seeded::{
@@ -223,7 +223,7 @@ fn a_run_that_nobody_has_in_hand_is_cancelled_at_once_with_all_that_works_for_it
             Some(&RunEnd::Cancelled)
         );
         assert!(
-            store.mail(&id(run)).unwrap().is_empty(),
+            store.inbox(&id(run)).unwrap().is_empty(),
             "the mail was taken"
         );
     }
@@ -273,7 +273,7 @@ fn what_people_decided_before_a_run_is_cancelled_is_in_its_journal() {
         &["approvals", "respond", run.as_str(), "this"],
     );
     run_as(&place, "bea", &["runs", "cancel", run.as_str()]);
-    assert!(store.mail(&run).unwrap().is_empty());
+    assert!(store.inbox(&run).unwrap().is_empty());
     let events = store.events(&run).unwrap();
     let last: Vec<&Event> = events
         .iter()
@@ -316,8 +316,8 @@ fn a_process_that_has_a_run_in_hand_is_told_and_waited_for() {
     let journal = begin(&store, "r1", &[]);
     let owner = std::thread::spawn(move || {
         loop {
-            let mail = journal.mail().unwrap();
-            if let Some(mail) = mail.iter().find(|mail| mail.message == Message::Cancel) {
+            let mail = journal.inbox().unwrap();
+            if let Some(mail) = mail.iter().find(|mail| mail.action == InboxAction::Cancel) {
                 let event = journal
                     .redacted(Event::Cancelled {
                         by: None,
@@ -352,5 +352,5 @@ fn a_process_that_does_not_stop_its_run_is_not_waited_for_forever() {
         "{told:?}"
     );
     assert_eq!(told.json()["state"], "open");
-    assert_eq!(journal.mail().unwrap()[0].message, Message::Cancel);
+    assert_eq!(journal.inbox().unwrap()[0].action, InboxAction::Cancel);
 }

@@ -69,7 +69,7 @@ impl Run {
                 self.recalled = Some(strategies.clone());
             }
             Event::Decided { call, decision, at } => self.take_decision(call, decision, *at)?,
-            Event::Asked { request, .. } => self.take_question(request)?,
+            Event::Asked { approval, .. } => self.take_question(approval)?,
             Event::Settled { approval, at } => self.take_settled(approval, *at)?,
             Event::Held {
                 call,

@@ -14,7 +14,7 @@ use windlass_spec::{
 
 use super::plan::{PlanTaskStatus, TaskEnd};
 use super::settings::Settings;
-use crate::approval::{Approval, Principal, Request};
+use crate::approval::{Approval, Principal};
 use crate::gate::Decision;
 use crate::model::{ChatMessage, ModelAnswer, ModelErrorKind, RequestedCall, Usage};
 
@@ -136,8 +136,10 @@ pub enum Event {
     },
     /// A question about a call was put to a person.
     Asked {
-        /// The question, and which call it is about.
-        request: Box<Request>,
+        /// The question, and which call it is about. The journal stores the request alone: a
+        /// question that nobody has answered is no more than that.
+        #[serde(rename = "request", with = "as_request")]
+        approval: Box<Approval>,
         /// When.
         at: Timestamp,
     },
@@ -413,4 +415,26 @@ pub enum CallEnd {
     Cancelled(Failure),
     /// Nobody can tell.
     Unknown(Failure),
+}
+
+/// A pending question as the request it was made from.
+mod as_request {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::approval::{Approval, Request};
+
+    pub(super) fn serialize<S: Serializer>(
+        approval: &Approval,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        approval.request().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Box<Approval>, D::Error> {
+        let request = Request::deserialize(deserializer)?;
+        Approval::ask(request).map(Box::new).map_err(Error::custom)
+    }
 }

@@ -44,7 +44,7 @@ pub enum GateStep {
     /// Decide about it.
     Decide,
     /// Put this to a person.
-    Ask(Box<Request>),
+    Ask(Box<Approval>),
     /// Hold it until then.
     Hold {
         /// When its undo window is over.
@@ -186,21 +186,15 @@ impl Run {
                 deferred: self.is_deferred(record),
             });
         };
-        let request = question.and_then(|question| {
+        let approval = question.and_then(|question| {
             let request = self.request_about(call, principal, question, now);
-            // A question that cannot be put is found out here and not when it is written down.
-            Approval::ask(request.clone())
-                .map(|_| request)
-                .map_err(|error| {
-                    Failure::new(
-                        ErrorCategory::InvalidArguments,
-                        Effect::None,
-                        error.to_string(),
-                    )
-                })
+            Approval::ask(request).map_err(|error| {
+                let message = error.to_string();
+                Failure::new(ErrorCategory::InvalidArguments, Effect::None, message)
+            })
         });
-        Some(match request {
-            Ok(request) => GateStep::Ask(Box::new(request)),
+        Some(match approval {
+            Ok(approval) => GateStep::Ask(Box::new(approval)),
             Err(failure) => GateStep::Refuse(failure),
         })
     }

@@ -10,7 +10,7 @@ use super::outcome::FoldError;
 use super::people::NOTHING_HAPPENED;
 use super::stand::{Reply, Stand, Step};
 use super::state::{Entry, Run};
-use crate::approval::{Approval, Digest, Outcome, Request, canonical};
+use crate::approval::{Approval, Digest, Outcome, canonical};
 
 /// Leave that a person gave for a call that is yet to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub(super) struct Grant {
 }
 
 impl Run {
-    pub(super) fn take_question(&mut self, request: &Request) -> Result<(), FoldError> {
-        let call = &request.call;
+    pub(super) fn take_question(&mut self, approval: &Approval) -> Result<(), FoldError> {
+        let call = approval.call();
         let refused = || FoldError::NotToBeAsked(call.clone());
         let entry = self.entry(call)?;
         let may_ask = match self.step_of(entry) {
@@ -36,10 +36,9 @@ impl Run {
             }
             _ => false,
         };
-        let approval = Approval::ask(request.clone()).map_err(|_| refused())?;
         match self.entry_mut(call) {
             Some(Entry::Call { stand, .. }) if may_ask => {
-                stand.question = Some(approval);
+                stand.question = Some(approval.clone());
                 Ok(())
             }
             _ => Err(refused()),

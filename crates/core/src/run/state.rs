@@ -178,6 +178,22 @@ impl Run {
         Ok(state)
     }
 
+    /// Takes back what was applied after these events, because it could not be stored. Permits that
+    /// were handed out stay handed out: they are not part of the fold.
+    ///
+    /// # Errors
+    /// If the events do not fit. The run is then unchanged.
+    pub fn restore<'e>(
+        &mut self,
+        events: impl IntoIterator<Item = &'e Event>,
+    ) -> Result<(), FoldError> {
+        let mut run = Self::fold(events)?;
+        run.permitted = std::mem::take(&mut self.permitted);
+        run.is_left_waiting = self.is_left_waiting;
+        *self = run;
+        Ok(())
+    }
+
     /// What to do now.
     #[must_use]
     pub fn next(&self) -> Next {

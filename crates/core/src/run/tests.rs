@@ -148,7 +148,7 @@ impl Driven {
                     .unwrap(),
                 at,
             },
-            GateStep::Ask(request) => Event::Asked { request, at },
+            GateStep::Ask(approval) => Event::Asked { approval, at },
             GateStep::Hold { until, deferred } => Event::Held {
                 call: call.clone(),
                 until,

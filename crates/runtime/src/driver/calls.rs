@@ -8,12 +8,13 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use windlass_core::durable::Durability;
 use windlass_core::gate::Permit;
 use windlass_core::model::Usage;
 use windlass_core::run::{CallEnd, Event, Ran, Reply, Run, RunEnd, TaskEnd, ToolQuestion, Variant};
 use windlass_spec::plan::PlanTaskId;
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel};
-use windlass_store::{Durability, crash_point, says_of_tool, told_end};
+use windlass_store::{crash_point, says_of_tool, told_end};
 use windlass_tools::{BoundTool, Caller, DispatchOptions, Dispatched, OnProgress, Taint, dispatch};
 
 use super::plans::Plans;
@@ -120,7 +121,7 @@ impl<'d> Drive<'d> {
         let mut stands = None;
         loop {
             // Whoever changes a plan that is busy is heard before its next task begins.
-            self.take_plan_mail().await?;
+            self.take_plan_commands().await?;
             let left = self
                 .go_on_with_plans(&mut plans, &mut running, &cancel)
                 .await?;
@@ -158,14 +159,14 @@ impl<'d> Drive<'d> {
                 Err(_) if left > LOOK => {
                     if !cancel.is_cancelled() && self.is_to_be_cancelled().await? {
                         cancel.cancel();
-                        self.take_mail().await?;
+                        self.take_commands().await?;
                     }
                 }
                 Err(_) => {
                     cancel.cancel();
                     if self.run.end().is_none() {
                         let at = self.driver.durable.now();
-                        self.happen(Event::TimePassed { at }, Durability::Relaxed)
+                        self.record(Event::TimePassed { at }, Durability::Relaxed)
                             .await?;
                     }
                 }
@@ -336,7 +337,7 @@ impl<'d> Drive<'d> {
             tainted: ended.is_tainted,
             at,
         };
-        self.happen(event, Durability::Relaxed).await
+        self.record(event, Durability::Relaxed).await
     }
 }
 

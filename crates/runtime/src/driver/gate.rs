@@ -5,17 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_core::approval::{Approval, Hold};
+use windlass_core::durable::{AtomicWrite, Durability};
 use windlass_core::gate::{Decision, Verdict};
 use windlass_core::limits::Readiness;
 use windlass_core::run::{CallEnd, Event, GateStep, ToolQuestion};
 use windlass_spec::{
     CallId, CallState, Effect, ErrorCategory, Failure, RiskLevel, Timestamp, ToolName,
 };
-use windlass_store::Durability;
 
 use super::waiting::{LOOK_CLOSELY, Took};
 use super::{Drive, DriveError};
-use crate::durable::Beside;
 use crate::limiter::{Admitted, lasting};
 
 impl Drive<'_> {
@@ -34,9 +33,9 @@ impl Drive<'_> {
                     at: now,
                 };
                 self.fresh.insert(call.clone(), is_trial);
-                self.happen(event, Durability::Relaxed).await
+                self.record(event, Durability::Relaxed).await
             }
-            Some(GateStep::Ask(request)) => self.ask(Event::Asked { request, at: now }).await,
+            Some(GateStep::Ask(approval)) => self.ask(approval, now).await,
             Some(GateStep::Hold { until, deferred }) => {
                 let (record, _) = self.run.call(call)?;
                 let window = until.microseconds_since(now);
@@ -55,7 +54,7 @@ impl Drive<'_> {
                     deferred,
                     at: now,
                 };
-                self.happen_beside(event, Beside::Hold(Box::new(hold)))
+                self.record_with(event, AtomicWrite::Hold(Box::new(hold)))
                     .await
                     .map(drop)
             }
@@ -74,13 +73,12 @@ impl Drive<'_> {
         let at = self.driver.durable.now();
         let who = self.journal.who();
         let request = self.run.asked_by_tool(call, who, asked, at)?;
-        match Approval::ask(request.clone()) {
-            Ok(_) => {
-                if request.question.form().is_some() {
+        match Approval::ask(request) {
+            Ok(approval) => {
+                if approval.question().form().is_some() {
                     self.parked.insert(call.clone());
                 }
-                let request = Box::new(request);
-                self.ask(Event::Asked { request, at }).await
+                self.ask(Box::new(approval), at).await
             }
             Err(error) => {
                 let message = format!("the tool asks what nobody can answer: {error}");
@@ -90,18 +88,16 @@ impl Drive<'_> {
         }
     }
 
-    async fn ask(&mut self, event: Event) -> Result<(), DriveError> {
-        // The question is kept as the journal has it, without secrets.
-        let event = self.journal.redacted(event)?.into_event();
-        let Event::Asked { request, .. } = &event else {
+    /// Asks a person. The question of the event is what is stored for people to see, and what the run
+    /// holds their answer against: all three are the same value, redacted with the event.
+    async fn ask(&mut self, approval: Box<Approval>, at: Timestamp) -> Result<(), DriveError> {
+        self.fresh.remove(approval.call());
+        let event = self.journal.redact(Event::Asked { approval, at })?;
+        let Event::Asked { approval, .. } = event.event() else {
             return Ok(());
         };
-        self.fresh.remove(&request.call);
-        let approval = Approval::ask((**request).clone())
-            .map_err(|error| DriveError::Question(request.call.clone(), error.to_string()))?;
-        self.happen_beside(event, Beside::Ask(Box::new(approval)))
-            .await
-            .map(drop)
+        let write = AtomicWrite::Question(approval.clone());
+        self.record_redacted_with(event, write).await.map(drop)
     }
 
     /// What the gate decides about a call now, leave given beforehand included; and whether a tool that
@@ -261,7 +257,7 @@ impl Drive<'_> {
             decision,
             at: now,
         };
-        self.happen_beside(event, Beside::Withdraw(call.clone()))
+        self.record_with(event, AtomicWrite::Withdraw(call.clone()))
             .await?;
         Ok(None)
     }
@@ -328,7 +324,7 @@ impl Drive<'_> {
                     decision: now,
                     at: self.driver.durable.now(),
                 };
-                self.happen_beside(event, Beside::Withdraw(call.clone()))
+                self.record_with(event, AtomicWrite::Withdraw(call.clone()))
                     .await?;
                 return Ok(None);
             }
@@ -344,9 +340,9 @@ impl Drive<'_> {
         if is_held {
             // Somebody may undo it at this very moment; only one of the two can be.
             let is_started = self
-                .happen_beside(event, Beside::Start(call.clone()))
+                .record_with(event, AtomicWrite::Start(call.clone()))
                 .await?;
-            if !is_started && self.take_mail().await? == Took::Nothing {
+            if !is_started && self.take_commands().await? == Took::Nothing {
                 // The clock was set back, and the store still counts the window: no hurry.
                 tokio::time::sleep(LOOK_CLOSELY).await;
             }
@@ -357,7 +353,7 @@ impl Drive<'_> {
             RiskLevel::Reversible => Durability::Relaxed,
             RiskLevel::ReversibleWithDelay | RiskLevel::Irreversible => Durability::Synced,
         };
-        self.happen(event, durability).await?;
+        self.record(event, durability).await?;
         Ok(Some(admitted))
     }
 

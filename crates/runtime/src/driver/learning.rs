@@ -1,7 +1,7 @@
 //! Puts strategies before a model, and learns from runs that are over.
 
+use windlass_core::durable::Durability;
 use windlass_core::run::{Event, Run};
-use windlass_store::Durability;
 
 use super::{Drive, DriveError, Driver};
 use crate::learning::{Learned, learn, recall};
@@ -24,7 +24,7 @@ impl Driver {
             .filter(|learning| learning.learns)?;
         let model = self.crew.get(run.agent().name());
         let model = model.map(|worker| &*worker.model);
-        match learn(playbooks, learning, run, model, self.durable.now()).await {
+        match learn(&**playbooks, learning, run, model, self.durable.now()).await {
             Ok(learned) => {
                 for warning in learned.iter().flat_map(|learned| &learned.warnings) {
                     (self.watch)(run.id(), Progress::Warning(warning));
@@ -58,7 +58,7 @@ impl Drive<'_> {
         let warn = |warning: &str| {
             (self.driver.watch)(self.run.id(), Progress::Warning(warning));
         };
-        let strategies = match recall(playbooks, learning, &self.run, &self.rules) {
+        let strategies = match recall(&**playbooks, learning, &self.run, &self.rules).await {
             Ok((strategies, problems)) => {
                 problems.iter().for_each(|problem| warn(problem));
                 strategies
@@ -73,7 +73,7 @@ impl Drive<'_> {
         }
         let at = self.driver.durable.now();
         let event = Event::Recalled { strategies, at };
-        self.happen(event, Durability::Relaxed).await?;
+        self.record(event, Durability::Relaxed).await?;
         Ok(true)
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use windlass_core::durable::Durability;
 use windlass_core::gate::Permit;
 use windlass_core::run::{CallEnd, Event, found};
 use windlass_spec::{RawUserIntent, ToolGapReport};
-use windlass_store::Durability;
 
 use super::{Drive, DriveError};
 use crate::gap::{GapCheck, Lacking, before_run, before_run_by_model};
@@ -69,7 +69,7 @@ impl Drive<'_> {
             gap: gap.map(Box::new),
             at: self.driver.durable.now(),
         };
-        self.happen(event, Durability::Relaxed).await?;
+        self.record(event, Durability::Relaxed).await?;
         Ok(true)
     }
 

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
+use windlass_core::durable::{Durability, InboxAction};
 use windlass_core::gate::Permit;
 use windlass_core::run::{
     CREATE_EXECUTION_PLAN, CallEnd, Event, GET_EXECUTION_STATUS, PlanState, PlanTaskStatus, Run,
@@ -15,7 +16,6 @@ use windlass_core::run::{
 };
 use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan};
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure};
-use windlass_store::{Durability, Message};
 
 use super::calls::{Came, Of, Outcome, Running, Spent, drive_child, end_of_child};
 use super::{Drive, DriveError, Driver, Stop};
@@ -83,7 +83,7 @@ impl<'d> Drive<'d> {
                 at: self.driver.durable.now(),
             };
             // Lost in a crash, the same plan is made again by the same call, and finds its runs.
-            self.happen(event, Durability::Relaxed).await?;
+            self.record(event, Durability::Relaxed).await?;
         }
         plans.wait(call, call);
         Ok(())
@@ -125,7 +125,7 @@ impl<'d> Drive<'d> {
                 by: None,
                 at: self.driver.durable.now(),
             };
-            self.happen(event, Durability::Relaxed).await?;
+            self.record(event, Durability::Relaxed).await?;
         }
         plans.wait(&id, call);
         Ok(())
@@ -226,7 +226,7 @@ impl<'d> Drive<'d> {
                 at: self.driver.durable.now(),
             };
             // Lost in a crash, it is started again and finds its run.
-            self.happen(event, Durability::Relaxed).await?;
+            self.record(event, Durability::Relaxed).await?;
             self.begin_task(id, &task, attempts + 1, plans, running, cancel)
                 .await?;
         }
@@ -308,17 +308,21 @@ impl<'d> Drive<'d> {
             calls: spent.calls,
             at: self.driver.durable.now(),
         };
-        self.happen(event, Durability::Relaxed).await
+        self.record(event, Durability::Relaxed).await
     }
 
-    /// Takes what others want of the plans of this run.
-    pub(super) async fn take_plan_mail(&mut self) -> Result<(), DriveError> {
+    /// Takes the commands that change plans of this run.
+    pub(super) async fn take_plan_commands(&mut self) -> Result<(), DriveError> {
         if self.run.plans().is_empty() || self.run.end().is_some() {
             return Ok(());
         }
-        for mail in self.journal.mail().await? {
-            if matches!(mail.message, Message::Mark { .. } | Message::Replan { .. }) {
-                self.take(mail).await?;
+        for command in self.journal.inbox().await? {
+            let action = &command.action;
+            if matches!(
+                action,
+                InboxAction::Mark { .. } | InboxAction::Replan { .. }
+            ) {
+                self.take(command).await?;
             }
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! Waiting: for people, for undo windows, and for what others want of a run. What they want comes as
-//! mail, which is taken together with the event that says so.
+//! Waiting: for people, for undo windows, and for commands in the inbox of a run, which are taken in the
+//! transaction that stores the event they lead to.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,21 +7,22 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use windlass_core::approval::Approval;
-use windlass_core::run::{Event, RunEnd, Waiting};
-use windlass_spec::{CallId, Timestamp};
-use windlass_store::{Durability, Mail, Message};
+use windlass_core::durable::{Durability, InboxAction, InboxCommand};
+use windlass_core::run::{Event, Run, RunEnd, Waiting};
+use windlass_spec::CallId;
 
 use super::{Drive, DriveError};
-use crate::durable::Beside;
+use crate::progress::Progress;
+use crate::recording::{Misfit, take_command};
 
-/// How often the mail is looked at while something else goes on.
+/// How often the inbox is looked at while something else goes on.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
 
 /// How often it is looked at while there is nothing else to do.
 pub(super) const LOOK_CLOSELY: Duration = Duration::from_millis(100);
 
 /// Puts a question to a person who is there, for instance at a terminal. Whoever answers decides in
-/// the same way as everybody else, from wherever they are; the run learns of it by its mail.
+/// the same way as everybody else, from wherever they are; the run learns of it from its inbox.
 pub type Asker = Arc<dyn Fn(Approval) -> BoxFuture<'static, Asked> + Send + Sync>;
 
 /// What came of putting a question to a person who is there.
@@ -54,24 +55,24 @@ pub(super) enum Goes {
 impl Drive<'_> {
     /// Waits until something of what the run waits for has come about.
     pub(super) async fn wait(&mut self, waiting: Waiting) -> Result<Goes, DriveError> {
-        if self.take_mail().await? == Took::Something {
+        if self.take_commands().await? == Took::Something {
             return Ok(Goes::On);
         }
         let now = self.driver.durable.now();
         let left = Duration::from_micros(waiting.until.microseconds_since(now));
         if left.is_zero() {
             self.driver.durable.sweep().await?;
-            if self.take_mail().await? == Took::Something {
+            if self.take_commands().await? == Took::Something {
                 return Ok(Goes::On);
             }
             if self.run.held_calls().any(|(_, until)| until <= now) {
-                self.happen(Event::TimePassed { at: now }, Durability::Relaxed)
+                self.record(Event::TimePassed { at: now }, Durability::Relaxed)
                     .await?;
                 return Ok(Goes::On);
             }
         }
         if waiting.for_person && self.ask_whoever_is_there().await? == Asked::Decided {
-            self.take_mail().await?;
+            self.take_commands().await?;
             return Ok(Goes::On);
         }
         let may_leave = self.driver.patience == Patience::Leave;
@@ -120,33 +121,34 @@ impl Drive<'_> {
         Ok(asked)
     }
 
-    /// Takes what others want of the run.
-    pub(super) async fn take_mail(&mut self) -> Result<Took, DriveError> {
+    /// Takes the commands in the inbox of the run.
+    pub(super) async fn take_commands(&mut self) -> Result<Took, DriveError> {
         let mut took = Took::Nothing;
-        for mail in self.journal.mail().await? {
+        for command in self.journal.inbox().await? {
             took = Took::Something;
-            self.take(mail).await?;
+            self.take(command).await?;
         }
         Ok(took)
     }
 
-    pub(super) async fn take(&mut self, mail: Mail) -> Result<(), DriveError> {
+    pub(super) async fn take(&mut self, command: InboxCommand) -> Result<(), DriveError> {
         let at = self.driver.durable.now();
-        let id = mail.id;
-        let event = self.journal.redacted(mail_event(mail, at))?;
-        // What no longer fits, such as an answer to a question that was withdrawn, is taken all the
-        // same, so that it is not met again.
-        let event = match self.run.clone().apply(event.event()) {
-            Ok(()) => event,
-            Err(error) => {
-                if self.is_open(event.event()) && !self.is_to_be_cancelled().await? {
-                    return Err(error.into());
-                }
-                self.journal.redacted(Event::TimePassed { at })?
-            }
-        };
-        self.happen_beside(event.into_event(), Beside::Take(id))
-            .await?;
+        // A run that is cancelled has withdrawn its questions, so no answer has to fit any more.
+        let is_answer = matches!(command.action, InboxAction::Settled(_));
+        let must_fit = is_answer && !self.is_to_be_cancelled().await?;
+        let taken = take_command(
+            &mut self.run,
+            &mut *self.journal,
+            command,
+            at,
+            |run, event| match must_fit && settles_open_question(run, event) {
+                true => Misfit::Stop,
+                false => Misfit::Take,
+            },
+        );
+        if let Some(event) = taken.await? {
+            (self.driver.watch)(self.run.id(), Progress::Event(event.event()));
+        }
         Ok(())
     }
 
@@ -154,65 +156,30 @@ impl Drive<'_> {
     pub(super) async fn stop_if_told(&mut self) -> Result<bool, DriveError> {
         let is_told = self.run.end().is_none() && self.is_to_be_cancelled().await?;
         if is_told {
-            self.take_mail().await?;
+            self.take_commands().await?;
         }
         Ok(is_told)
     }
 
-    /// Whether an event settles a question that is open. If it does not fit that question, somebody
-    /// has been at one of the two.
-    fn is_open(&self, event: &Event) -> bool {
-        let Event::Settled { approval, .. } = event else {
-            return false;
-        };
-        let mut questions = self.run.questions();
-        questions.any(|question| question.call() == approval.call())
-    }
-
     /// Whether somebody wants the run to be stopped.
     pub(super) async fn is_to_be_cancelled(&self) -> Result<bool, DriveError> {
-        let mail = self.journal.mail().await?;
-        Ok(mail.iter().any(|mail| mail.message == Message::Cancel))
+        let inbox = self.journal.inbox().await?;
+        let mut actions = inbox.iter().map(|command| &command.action);
+        Ok(actions.any(|action| *action == InboxAction::Cancel))
     }
 }
 
-/// The event that a mail leads to for whoever takes it, if it still fits.
-#[must_use]
-pub fn mail_event(mail: Mail, at: Timestamp) -> Event {
-    match (mail.message, mail.by) {
-        (Message::Settled(approval), _) => Event::Settled { approval, at },
-        (Message::Undo(call), Some(by)) => Event::Undone { call, by, at },
-        (Message::Release(call), Some(by)) => Event::Released { call, by, at },
-        (Message::Cancel, by) => Event::Cancelled { by, at },
-        (
-            Message::Mark {
-                plan,
-                task,
-                status,
-                result,
-            },
-            by @ Some(_),
-        ) => Event::TaskMarked {
-            plan,
-            task,
-            status,
-            result,
-            // A person answers for what they say.
-            tainted: false,
-            by,
-            at,
-        },
-        (Message::Replan { plan, tasks }, Some(by)) => Event::Replanned {
-            plan,
-            tasks,
-            by,
-            at,
-        },
-        (_, None) => Event::TimePassed { at },
-    }
+/// Whether an event settles a question that is open. If it does not fit that question, one of the two was
+/// tampered with.
+fn settles_open_question(run: &Run, event: &Event) -> bool {
+    let Event::Settled { approval, .. } = event else {
+        return false;
+    };
+    let mut questions = run.questions();
+    questions.any(|question| question.call() == approval.call())
 }
 
-/// Whether there was mail.
+/// Whether there were commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Took {
     Something,

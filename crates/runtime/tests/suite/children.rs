@@ -106,7 +106,7 @@ async fn a_child_that_ended_before_the_crash_is_not_run_again() {
         let mut events = events.into_iter();
         let (_, mut journal) = again.start(None, events.next().unwrap()).await.unwrap();
         for event in events {
-            let event = journal.redacted(event).unwrap();
+            let event = journal.redact(event).unwrap();
             let kept = journal.append(&event, windlass_store::Durability::Synced);
             kept.await.unwrap();
         }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use windlass_core::approval::{Approval, Identity, PersonDecision};
+use windlass_core::approval::{Identity, PersonDecision};
 use windlass_core::gate::{Governance, Rules};
 use windlass_core::model::ModelAnswer;
 use windlass_core::run::{CallEnd, Event, GateStep, Run, RunEnd, Settings};
@@ -130,16 +130,19 @@ async fn a_call_under_way_when_the_process_died_is_not_made_again() {
         at: now(),
     };
     run.apply(&decided).unwrap();
-    let Some(GateStep::Ask(request)) = run.at_gate(&id, &who(), &rules, now()) else {
+    let Some(GateStep::Ask(approval)) = run.at_gate(&id, &who(), &rules, now()) else {
         panic!("nobody is asked");
     };
-    let mut approval = Approval::ask((*request).clone()).unwrap();
-    let asked = Event::Asked { request, at: now() };
-    approval
+    let mut settled = approval.clone();
+    let asked = Event::Asked {
+        approval,
+        at: now(),
+    };
+    settled
         .decide(&who(), PersonDecision::Approve, None, now())
         .unwrap();
     let settled = Event::Settled {
-        approval: Box::new(approval),
+        approval: settled,
         at: now(),
     };
     let begun = Event::CallStarted {
@@ -149,7 +152,7 @@ async fn a_call_under_way_when_the_process_died_is_not_made_again() {
     };
     events.extend([decided, asked, settled, begun]);
     for event in events {
-        let event = journal.redacted(event).unwrap();
+        let event = journal.redact(event).unwrap();
         journal
             .append(&event, windlass_store::Durability::Synced)
             .await

@@ -315,7 +315,7 @@ async fn a_call_that_a_process_died_with_is_not_made_again_if_it_may_not_be_made
         let other = InMemory::default();
         let (_, mut journal) = other.start(None, events[0].clone()).await.unwrap();
         for event in &events[1..=until] {
-            let event = journal.redacted(event.clone()).unwrap();
+            let event = journal.redact(event.clone()).unwrap();
             journal.append(&event, Durability::Relaxed).await.unwrap();
         }
         let finishing = ScriptedModel::answers([finish("Looked.")]);

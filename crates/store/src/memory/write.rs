@@ -15,7 +15,7 @@ use super::split::split;
 use super::words::terms;
 use super::{Memory, told};
 use crate::Error;
-use crate::redact::Redactor;
+use windlass_core::redact::Redactor;
 
 /// A chunk, ready to be stored.
 struct Chunk {

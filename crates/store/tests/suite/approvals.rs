@@ -2,16 +2,17 @@
 
 use rusqlite::Connection;
 use windlass_core::approval::{Approval, ApprovalStatus, Ask, Outcome, PersonDecision, Question};
-use windlass_core::run::RunEnd;
+use windlass_core::run::{Event, RunEnd};
 use windlass_spec::SecurityLevel;
 use windlass_store::{
-    Alongside, ApprovalFilter, Durability, Error, Message, Options, Redactor, Store,
+    ApprovalFilter, AtomicWrite, Durability, Error, InboxAction, Options, Redactor, Store,
 };
 
 use super::asking::{
     DAY, approval, arguments, asks, authorize, call, digest, edited, event, now, reject, request,
     text, who,
 };
+use super::holds::hold;
 use super::support::{at, contains, file_bytes, id, open, passed, start};
 
 #[test]
@@ -51,11 +52,11 @@ fn a_refused_question_takes_its_event_with_it_and_the_journal_goes_on() {
         "{others:?}"
     );
 
-    let both = [
-        Alongside::Ask(&approval(call("r1", 1))),
-        Alongside::Ask(&approval(call("r1", 0))),
+    let both = vec![
+        AtomicWrite::Hold(Box::new(hold("r1", 1))),
+        AtomicWrite::Question(Box::new(approval(call("r1", 0)))),
     ];
-    let neither = journal.append_alongside(&event(&journal, 2), &both);
+    let neither = journal.append_with(&event(&journal, 2), both);
     assert!(
         matches!(neither, Err(Error::AlreadyAsked(_))),
         "{neither:?}"
@@ -63,6 +64,8 @@ fn a_refused_question_takes_its_event_with_it_and_the_journal_goes_on() {
     assert_eq!(store.events(&id("r1")).unwrap().len(), 2);
     let all = store.approvals(&ApprovalFilter::default(), now()).unwrap();
     assert_eq!(all.len(), 1, "all of it or nothing");
+    let held = store.hold(&call("r1", 1));
+    assert!(matches!(held, Err(Error::NoSuchHold(_))), "{held:?}");
 
     let seq = journal.append(&passed(3), Durability::Synced).unwrap();
     assert_eq!(seq, 3, "no gap");
@@ -95,11 +98,11 @@ fn a_decision_changes_the_question_and_tells_the_owner() {
     };
     assert_eq!((approved, is_edited), (arguments(7), true));
     assert_eq!(store.approval(&call("r1", 0), now()).unwrap(), decided);
-    let mail = journal.mail().unwrap();
+    let mail = journal.inbox().unwrap();
     assert_eq!(mail.len(), 1);
     assert_eq!(mail[0].by, Some(who("bea").principal));
     assert_eq!(mail[0].at, now());
-    assert_eq!(mail[0].message, Message::Settled(Box::new(decided)));
+    assert_eq!(mail[0].action, InboxAction::Settled(Box::new(decided)));
 }
 
 #[test]
@@ -124,12 +127,12 @@ fn a_critical_call_is_settled_by_the_second_person() {
         (first.status(), first.still_needed()),
         (ApprovalStatus::Pending, 1)
     );
-    assert!(journal.mail().unwrap().is_empty());
+    assert!(journal.inbox().unwrap().is_empty());
     let same = decide("bea").unwrap_err();
     assert!(matches!(same, Error::Undecided { .. }), "{same}");
     assert!(same.to_string().contains("a second person"), "{same}");
     assert_eq!(decide("cem").unwrap().status(), ApprovalStatus::Approved);
-    assert_eq!(journal.mail().unwrap().len(), 1);
+    assert_eq!(journal.inbox().unwrap().len(), 1);
 }
 
 #[test]
@@ -163,10 +166,10 @@ fn an_overdue_question_expires_whoever_looks() {
         let (_directory, store, journal) = expiring();
         assert!(store.sweep(at(DAY - 1)).unwrap().is_empty());
         look(&store);
-        let mail = journal.mail().unwrap();
+        let mail = journal.inbox().unwrap();
         assert_eq!(mail.len(), 1, "and its owner is told once");
         assert_eq!((mail[0].by.clone(), mail[0].at), (None, late));
-        let Message::Settled(expired) = &mail[0].message else {
+        let InboxAction::Settled(expired) = &mail[0].action else {
             panic!("{mail:?}")
         };
         assert_eq!(expired.outcome(), Some(Outcome::Expired));
@@ -218,15 +221,19 @@ fn a_call_may_lead_to_a_second_question_when_the_first_is_settled() {
         answered.outcome(),
         Some(Outcome::Answered(text("Savings.")))
     );
-    let mail = journal.mail().unwrap();
+    let mail = journal.inbox().unwrap();
     let settled: Vec<_> = mail
         .iter()
-        .map(|mail| match &mail.message {
-            Message::Settled(settled) => settled.question().kind(),
+        .map(|mail| match &mail.action {
+            InboxAction::Settled(settled) => settled.question().kind(),
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(settled, ["authorize", "ask"], "each mail has its question");
+    assert_eq!(
+        settled,
+        ["authorize", "ask"],
+        "each command has its question"
+    );
 }
 
 #[test]
@@ -250,10 +257,8 @@ fn the_owner_withdraws_a_question_with_an_event() {
     let (journal, _) = start(&store, "r1");
     asks(&journal, &approval(call("r1", 0)));
     asks(&journal, &approval(call("r1", 1)));
-    let withdraw = [Alongside::Withdraw(&call("r1", 0))];
-    journal
-        .append_alongside(&event(&journal, 5), &withdraw)
-        .unwrap();
+    let withdraw = vec![AtomicWrite::Withdraw(call("r1", 0))];
+    journal.append_with(&event(&journal, 5), withdraw).unwrap();
     let withdrawn = store.approval(&call("r1", 0), now()).unwrap();
     assert_eq!(withdrawn.outcome(), Some(Outcome::Cancelled));
     assert_eq!(withdrawn.settled_at(), Some(at(5)));
@@ -377,7 +382,7 @@ fn a_database_of_the_first_version_gets_the_new_tables_and_keeps_its_runs() {
     let version: i64 = connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 12);
+    assert_eq!(version, 13);
     let task: String = connection
         .query_row("SELECT task FROM agent_executions", [], |row| row.get(0))
         .unwrap();
@@ -388,7 +393,7 @@ fn a_database_of_the_first_version_gets_the_new_tables_and_keeps_its_runs() {
     store
         .decide(&call("old", 0), None, &who("bea"), reject(), now())
         .unwrap();
-    assert_eq!(journal.mail().unwrap().len(), 1);
+    assert_eq!(journal.inbox().unwrap().len(), 1);
 }
 
 #[test]
@@ -403,7 +408,13 @@ fn no_secret_is_stored_with_a_question_or_a_decision() {
     let (journal, _) = start(&store, "r1");
     let mut asked = request(call("r1", 0));
     asked.instruction = Some(format!("Log in with {SECRET}."));
-    asks(&journal, &Approval::ask(asked).unwrap());
+    let asked = Approval::ask(asked).unwrap();
+    let refused = journal.append_asking(&event(&journal, 1), &asked);
+    assert!(
+        matches!(refused, Err(Error::SecretInStructure)),
+        "{refused:?}"
+    );
+    asks(&journal, &asked);
     let stored = store.approval(&call("r1", 0), now()).unwrap();
     assert_eq!(
         stored.request().instruction.as_deref(),
@@ -440,11 +451,14 @@ fn no_secret_is_stored_with_a_question_or_a_decision() {
     if let Question::Authorize(call) = &mut asked.question {
         call.tool_args = with_secret;
     }
-    let asked = Approval::ask(asked).unwrap();
-    let refused = journal.append_asking(&event(&journal, 2), &asked);
+    let approval = Box::new(Approval::ask(asked).unwrap());
+    let refused = journal.redacted(Event::Asked {
+        approval,
+        at: at(2),
+    });
     assert!(
         matches!(refused, Err(Error::SecretInStructure)),
-        "{refused:?}"
+        "what was approved would not be what runs: {refused:?}"
     );
     assert!(!contains(&file_bytes(&store), SECRET));
 }

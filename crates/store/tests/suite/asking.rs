@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use windlass_core::approval::{
     Approval, Authorize, Digest, Identity, PersonDecision, Principal, Question, Request,
 };
+use windlass_core::run::Event;
 use windlass_spec::{CallId, NonEmptyText, RiskLevel, SecurityLevel, Timestamp, ToolName};
 use windlass_store::{RedactedEvent, RunJournal};
 
@@ -67,9 +68,22 @@ pub(crate) fn event(journal: &RunJournal, second: i64) -> RedactedEvent {
     journal.redacted(passed(second)).unwrap()
 }
 
+/// The question without secrets, as it is in the event that asks it.
+pub(crate) fn redacted(journal: &RunJournal, approval: &Approval) -> Approval {
+    let (approval, at) = (Box::new(approval.clone()), at(1));
+    let event = journal.redacted(Event::Asked { approval, at }).unwrap();
+    match event.into_event() {
+        Event::Asked { approval, .. } => *approval,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// Puts the question to a person, as the owner of its run does.
 pub(crate) fn asks(journal: &RunJournal, approval: &Approval) {
-    journal.append_asking(&event(journal, 1), approval).unwrap();
+    let approval = redacted(journal, approval);
+    journal
+        .append_asking(&event(journal, 1), &approval)
+        .unwrap();
 }
 
 pub(crate) fn reject() -> PersonDecision {

@@ -25,7 +25,7 @@ fn still_pending(store: &Store, journal: &RunJournal) {
     let found = store.approval(&call("r1", 0), now()).unwrap();
     assert_eq!(found.status(), ApprovalStatus::Pending);
     assert!(found.decisions().is_empty());
-    assert!(journal.mail().unwrap().is_empty());
+    assert!(journal.inbox().unwrap().is_empty());
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn arguments_changed_in_the_database_are_noticed() {
         )
         .unwrap_err();
     assert!(matches!(error, Error::Unreadable { .. }), "{error}");
-    assert!(journal.mail().unwrap().is_empty());
+    assert!(journal.inbox().unwrap().is_empty());
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_decision_after_the_time_does_not_count() {
     assert!(matches!(error, Error::Expired { .. }), "{error}");
     let found = store.approval(&call("r1", 0), now()).unwrap();
     assert_eq!(found.status(), ApprovalStatus::Expired);
-    assert_eq!(journal.mail().unwrap().len(), 1, "that it expired");
+    assert_eq!(journal.inbox().unwrap().len(), 1, "that it expired");
 }
 
 #[test]
@@ -134,8 +134,8 @@ fn a_decision_is_not_replayed() {
         store.decide(&call("r1", 0), Some(&digest), &who("bea"), decision, now())
     };
     let first = approve().unwrap();
-    let mail = journal.mail().unwrap()[0].id;
-    journal.append_taking(&event(&journal, 2), mail).unwrap();
+    let command = journal.inbox().unwrap()[0].id;
+    journal.append_taking(&event(&journal, 2), command).unwrap();
     for _ in 0..2 {
         let error = approve().unwrap_err();
         let Error::AlreadyDecided { status, .. } = error else {
@@ -144,9 +144,9 @@ fn a_decision_is_not_replayed() {
         assert_eq!(status, ApprovalStatus::Approved);
     }
     assert_eq!(store.approval(&call("r1", 0), now()).unwrap(), first);
-    assert!(journal.mail().unwrap().is_empty(), "nothing new to act on");
-    let again = journal.append_taking(&event(&journal, 3), mail);
-    assert!(matches!(again, Err(Error::NoSuchMail(_))), "{again:?}");
+    assert!(journal.inbox().unwrap().is_empty(), "nothing new to act on");
+    let again = journal.append_taking(&event(&journal, 3), command);
+    assert!(matches!(again, Err(Error::NoSuchCommand(_))), "{again:?}");
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn of_decisions_submitted_at_once_one_counts() {
         }
         let stored = store.approval(&call("r1", index), now()).unwrap();
         assert_eq!(Some(stored), won.into_iter().next().and_then(Result::ok));
-        assert_eq!(journal.mail().unwrap().len(), index as usize + 1);
+        assert_eq!(journal.inbox().unwrap().len(), index as usize + 1);
     }
 }
 
@@ -240,7 +240,7 @@ fn of_decisions_of_several_processes_one_counts() {
     assert_eq!(won, CALLS);
     let decided = store.approvals(&ApprovalFilter::default(), now()).unwrap();
     assert!(decided.iter().all(|decided| decided.decisions().len() == 1));
-    assert_eq!(journal.mail().unwrap().len(), CALLS as usize);
+    assert_eq!(journal.inbox().unwrap().len(), CALLS as usize);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_decision_after_the_run_was_cancelled_does_not_count() {
         panic!("{error}")
     };
     assert_eq!(status, ApprovalStatus::Cancelled);
-    assert_eq!(journal.mail().unwrap().len(), 1, "to stop, and no more");
+    assert_eq!(journal.inbox().unwrap().len(), 1, "to stop, and no more");
 }
 
 #[test]

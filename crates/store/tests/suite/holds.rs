@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use windlass_core::approval::{DEFAULT_UNDO_WINDOW, Hold, HoldStatus};
 use windlass_core::run::RunEnd;
 use windlass_store::{
-    Alongside, Durability, Error, HoldFilter, Message, Options, Redactor, RunJournal, Store,
+    AtomicWrite, Durability, Error, HoldFilter, InboxAction, Options, Redactor, RunJournal, Store,
 };
 
 use super::asking::{arguments, call, event, stranger, tool, who};
@@ -70,8 +70,8 @@ fn an_undone_call_never_starts_and_the_owner_is_told() {
         "{error}"
     );
     assert_eq!(store.events(&id("r1")).unwrap().len(), 2, "no start either");
-    let mail = journal.mail().unwrap();
-    assert_eq!(mail[0].message, Message::Undo(call("r1", 0)));
+    let mail = journal.inbox().unwrap();
+    assert_eq!(mail[0].action, InboxAction::Undo(call("r1", 0)));
     assert_eq!(mail[0].by, Some(who("bea").principal));
     let seq = journal
         .append_taking(&event(&journal, 11), mail[0].id)
@@ -99,24 +99,23 @@ fn a_held_call_starts_when_its_time_has_come_and_not_before() {
             "it is too late: the call `r1:1:0` is already started"
         );
     }
-    assert!(journal.mail().unwrap().is_empty());
+    assert!(journal.inbox().unwrap().is_empty());
 }
 
 #[test]
-fn a_released_call_starts_at_once_with_the_mail_that_says_so() {
+fn a_released_call_starts_at_once_with_the_command_that_says_so() {
     let (_directory, journal, store) = held();
     store.release(&call("r1", 0), &who("bea"), at(2)).unwrap();
     let late = store.undo(&call("r1", 0), &who("bea"), at(2));
     assert!(matches!(late, Err(Error::TooLate { .. })), "{late:?}");
-    let mail = journal.mail().unwrap();
-    assert_eq!(mail[0].message, Message::Release(call("r1", 0)));
+    let mail = journal.inbox().unwrap();
+    assert_eq!(mail[0].action, InboxAction::Release(call("r1", 0)));
     let started = call("r1", 0);
-    let both = [Alongside::Take(mail[0].id), Alongside::Start(&started)];
-    journal
-        .append_alongside(&event(&journal, 2), &both)
-        .unwrap();
+    let start = AtomicWrite::Start(started.clone());
+    let both = vec![AtomicWrite::Take(mail[0].id), start];
+    journal.append_with(&event(&journal, 2), both).unwrap();
     assert_eq!(store.hold(&started).unwrap().status(), HoldStatus::Started);
-    assert!(journal.mail().unwrap().is_empty());
+    assert!(journal.inbox().unwrap().is_empty());
 }
 
 #[test]
@@ -153,7 +152,7 @@ fn a_call_is_undone_or_started_and_never_both() {
         }
     }
     assert_eq!(undone + started, 30);
-    assert_eq!(journal.mail().unwrap().len(), undone);
+    assert_eq!(journal.inbox().unwrap().len(), undone);
     let events = store.events(&id("r1")).unwrap().len();
     assert_eq!(events, 1 + 30 + started, "an event for each start");
 }

@@ -8,7 +8,7 @@ use windlass_core::approval::{PersonDecision, Principal, Reach, Scope, Standing}
 use windlass_core::run::{Event, PlanTaskStatus, Run, RunEnd, TaskEnd};
 use windlass_spec::plan::{Plan, PlanTaskId, RawPlan};
 use windlass_store::{
-    DEFAULT_RETENTION, Durability, Error, HoldFilter, Kept, KeptBecause, Message, Purged, Store,
+    DEFAULT_RETENTION, Durability, Error, HoldFilter, InboxAction, Kept, KeptBecause, Purged, Store,
 };
 
 use super::asking::{approval, asks, call, event, now, tool, who};
@@ -149,8 +149,8 @@ fn ended_with_plan(store: &Store, run: &str) {
             .mark_task(&id, status, Some(json!(result)), &by, at(6))
             .unwrap();
     }
-    for mail in journal.mail().unwrap() {
-        let event = event_of(&mail.message, &by.principal);
+    for mail in journal.inbox().unwrap() {
+        let event = event_of(&mail.action, &by.principal);
         state.apply(&event).unwrap();
         let event = journal.redacted(event).unwrap();
         journal.append_taking(&event, mail.id).unwrap();
@@ -160,10 +160,10 @@ fn ended_with_plan(store: &Store, run: &str) {
     journal.end(&RunEnd::Completed).unwrap();
 }
 
-/// The event that a mail about a plan leads to.
-fn event_of(message: &Message, by: &Principal) -> Event {
+/// The event that a command about a plan leads to.
+fn event_of(message: &InboxAction, by: &Principal) -> Event {
     match message.clone() {
-        Message::Mark {
+        InboxAction::Mark {
             plan,
             task,
             status,
@@ -177,7 +177,7 @@ fn event_of(message: &Message, by: &Principal) -> Event {
             by: Some(by.clone()),
             at: at(7),
         },
-        Message::Replan { plan, tasks } => Event::Replanned {
+        InboxAction::Replan { plan, tasks } => Event::Replanned {
             plan,
             tasks,
             by: by.clone(),
@@ -279,7 +279,7 @@ fn rows(store: &Store, table: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_purge_leaves_every_question_answer_hold_mail_and_standing_approval() {
+fn a_purge_leaves_every_question_answer_hold_command_and_standing_approval() {
     let (_directory, store) = open();
     let (journal, mut run) = start(&store, "r1");
     drive(&journal, &mut run, 8, &success());
@@ -295,7 +295,7 @@ fn a_purge_leaves_every_question_answer_hold_mail_and_standing_approval() {
         .decide(&call("r1", 0), None, &by, approve, now())
         .unwrap();
     store.undo(&call("r1", 2), &by, at(2)).unwrap();
-    for mail in journal.mail().unwrap() {
+    for mail in journal.inbox().unwrap() {
         journal.append_taking(&event(&journal, 9), mail.id).unwrap();
     }
     let until = Reach::Until { until: at(DAY) };

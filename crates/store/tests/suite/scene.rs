@@ -2,7 +2,7 @@
 
 use windlass_core::approval::{Approval, DEFAULT_UNDO_WINDOW, Hold, PersonDecision, Request};
 use windlass_core::run::{Event, Run};
-use windlass_store::{Durability, Error, Mail, RunJournal, Store};
+use windlass_store::{Durability, Error, InboxCommand, RunJournal, Store};
 
 use super::asking::{approval, arguments, asks, call, event, now, request, text, tool, who};
 use super::holds::hold;
@@ -16,7 +16,7 @@ pub(crate) const OTHERS: [&str; 3] = ["decide", "undo", "cancel"];
 /// The journals of the runs whose owners write something.
 pub(crate) struct Scene {
     journals: Vec<RunJournal>,
-    mail: Mail,
+    command: InboxCommand,
 }
 
 /// Makes a run for everything and lets go of it.
@@ -46,7 +46,7 @@ impl Scene {
         let take_over = |name| store.take_over(&id(name)).unwrap();
         Self {
             journals: OWNERS.map(take_over).into(),
-            mail: store.mail(&id("take")).unwrap().remove(0),
+            command: store.inbox(&id("take")).unwrap().remove(0),
         }
     }
 
@@ -83,7 +83,7 @@ impl Scene {
             }
             "take" => {
                 let event = journal.redacted(large_event(size)).unwrap();
-                journal.append_taking(&event, self.mail.id).map(drop)
+                journal.append_taking(&event, self.command.id).map(drop)
             }
             "decide" => {
                 let reject = PersonDecision::Reject {

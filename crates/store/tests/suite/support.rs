@@ -112,7 +112,7 @@ pub(crate) fn next_event(run: &Run, second: i64, end: &CallEnd) -> Event {
                         .unwrap();
                     Event::Decided { call, decision, at }
                 }
-                Some(GateStep::Ask(request)) => Event::Asked { request, at },
+                Some(GateStep::Ask(approval)) => Event::Asked { approval, at },
                 other => panic!("{other:?}"),
             }
         }

@@ -24,8 +24,10 @@ fn on_disk() -> (Vec<u8>, Vec<u8>) {
         store
             .decide(&call("r1", index), None, &who("bea"), approve, now())
             .unwrap();
-        let mail = journal.mail().unwrap().remove(0);
-        journal.append_taking(&event(&journal, 2), mail.id).unwrap();
+        let command = journal.inbox().unwrap().remove(0);
+        journal
+            .append_taking(&event(&journal, 2), command.id)
+            .unwrap();
     }
     let database = std::fs::read(store.path()).unwrap();
     let log = std::fs::read(log_of(store.path())).unwrap();
@@ -61,8 +63,8 @@ fn progress(path: &Path) -> (usize, usize, usize) {
         .iter()
         .filter(|approval| is_approved(approval.status()))
         .count();
-    let taken = decided - store.mail(&id("r1")).unwrap().len();
-    // The first event starts the run; after it, one for each question and one for each mail taken.
+    let taken = decided - store.inbox(&id("r1")).unwrap().len();
+    // The first event starts the run; after it, one for each question and one for each command taken.
     assert_eq!(events.len(), 1 + approvals.len() + taken);
     let asked = approvals.len();
     assert!(asked - decided <= 1 && decided - taken <= 1, "one by one");

@@ -7,7 +7,9 @@ use windlass_core::approval::{Approval, ApprovalStatus, Hold, Outcome};
 use windlass_core::gate::Verdict;
 use windlass_core::run::{Event, Run};
 use windlass_spec::{CallId, CallRecord, CallState};
-use windlass_store::{ApprovalFilter, HoldFilter, Mail, Message, RunFilter, RunState, Store};
+use windlass_store::{
+    ApprovalFilter, HoldFilter, InboxAction, InboxCommand, RunFilter, RunState, Store,
+};
 
 use super::super::program::Place;
 use super::super::seeded::at;
@@ -18,7 +20,7 @@ pub(super) struct Seen {
     pub(super) state: RunState,
     pub(super) events: Vec<Event>,
     pub(super) run: Run,
-    mail: Vec<Mail>,
+    mail: Vec<InboxCommand>,
 }
 
 /// What is there.
@@ -64,7 +66,7 @@ impl Look {
             let run = Run::fold(&events).unwrap_or_else(|error| panic!("{error}: {events:#?}"));
             look.runs.push(Seen {
                 state: summary.state,
-                mail: store.mail(&summary.run).unwrap(),
+                mail: store.inbox(&summary.run).unwrap(),
                 events,
                 run,
             });
@@ -175,7 +177,7 @@ impl Look {
                 |event| matches!(event, Event::Settled { approval: told, .. } if **told == *approval),
             );
             let under_way = seen.mail.iter().filter(
-                |mail| matches!(&mail.message, Message::Settled(told) if **told == *approval),
+                |mail| matches!(&mail.action, InboxAction::Settled(told) if **told == *approval),
             );
             let is_withdrawn = approval.status() == ApprovalStatus::Cancelled;
             let is_decided = approval.status() != ApprovalStatus::Pending && !is_withdrawn;
@@ -188,9 +190,9 @@ impl Look {
         }
         for seen in &self.runs {
             for event in &seen.events {
-                if let Event::Asked { request, .. } = event {
+                if let Event::Asked { approval, .. } = event {
                     let rows = self.approvals.iter();
-                    let rows = rows.filter(|row| row.request() == &**request);
+                    let rows = rows.filter(|row| row.request() == approval.request());
                     assert_eq!(rows.count(), 1, "a question is not where people look");
                 }
             }
@@ -207,10 +209,9 @@ impl Look {
                 .events
                 .iter()
                 .filter(|event| matches!(event, Event::Undone { call, .. } if call == hold.call()));
-            let under_way = seen
-                .mail
-                .iter()
-                .filter(|mail| matches!(&mail.message, Message::Undo(call) if call == hold.call()));
+            let under_way = seen.mail.iter().filter(
+                |mail| matches!(&mail.action, InboxAction::Undo(call) if call == hold.call()),
+            );
             let is_undone = hold.status() == windlass_core::approval::HoldStatus::Undone;
             assert_eq!(
                 undone.count() + under_way.count(),

@@ -4,7 +4,7 @@ use windlass_spec::SecurityLevel;
 use windlass_spec::envelope::{InterventionStatus, InterventionType};
 
 use super::*;
-use crate::approval::{Intervene, Question, Request};
+use crate::approval::{Approval, Intervene, Question, Request};
 use crate::gate::Covered;
 
 fn text(text: &str) -> NonEmptyText {
@@ -287,8 +287,9 @@ fn a_tool_that_needs_a_person_ends_when_they_are_done_and_may_be_called_again() 
         oauth_url: None,
         details: None,
     });
-    let request = Box::new(Request::new(call_id, identity("ann"), work, at));
-    driven.happen(Event::Asked { request, at });
+    let request = Request::new(call_id, identity("ann"), work, at);
+    let approval = Box::new(Approval::ask(request).unwrap());
+    driven.happen(Event::Asked { approval, at });
     assert!(driven.run.is_waiting());
     driven.decided(PersonDecision::Done { note: None });
     let told = driven.last_observation();

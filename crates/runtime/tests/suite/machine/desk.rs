@@ -10,10 +10,16 @@ use std::sync::{Arc, Mutex};
 use futures::FutureExt as _;
 use tokio::sync::Notify;
 use windlass_core::approval::{Identity, StandingCall};
-use windlass_core::run::{Event, RunEnd};
-use windlass_runtime::{Beside, Durable, DurableError, DurableFuture, Journal, Stored, TakenOver};
-use windlass_spec::{CallId, RunId, Timestamp};
-use windlass_store::{Durability, Mail, RedactedEvent};
+use windlass_core::limits::Limit;
+use windlass_core::run::{Event, Run, RunEnd};
+use windlass_runtime::{
+    AppendOutcome, Durable, DurableError, DurableFuture, Journal, PlaybookPort, RateLimits, Stored,
+    TakenOver,
+};
+use windlass_spec::{CallId, RunId, Timestamp, ToolGapReport, ToolName};
+use windlass_store::{AtomicWrite, Durability, InboxCommand, RedactedEvent, UsedUp};
+
+use windlass_tools::MemoryPort;
 
 use super::world::Came;
 
@@ -178,23 +184,79 @@ impl Durable for Desk {
         self.stored.covering(call)
     }
 
+    fn note_gap<'d>(
+        &'d self,
+        run: &'d Run,
+        who: &'d Identity,
+        report: ToolGapReport,
+    ) -> DurableFuture<'d, ()> {
+        self.stored.note_gap(run, who, report)
+    }
+
+    fn memory(&self) -> Option<Arc<dyn MemoryPort>> {
+        self.stored.memory()
+    }
+
+    fn playbooks(&self) -> Option<Arc<dyn PlaybookPort>> {
+        self.stored.playbooks()
+    }
+
     fn sweep(&self) -> DurableFuture<'_, ()> {
         self.shop.does_something();
         let (store, now) = (Arc::clone(self.stored.store()), self.shop.now());
         Box::pin(async move {
             let swept = tokio::task::spawn_blocking(move || store.sweep(now)).await;
-            swept.map_err(|error| DurableError(error.to_string()))??;
+            swept.map_err(|_| DurableError::Closed)??;
             Ok(())
         })
     }
 
     fn new_id(&self) -> Result<RunId, DurableError> {
         let number = self.shop.next_id.fetch_add(1, Ordering::SeqCst) + 1;
-        RunId::new(format!("r{number}")).map_err(|error| DurableError(error.to_string()))
+        RunId::new(format!("r{number}")).map_err(|error| DurableError::Invalid(error.to_string()))
     }
 
     fn now(&self) -> Timestamp {
         self.shop.now()
+    }
+}
+
+impl RateLimits for Desk {
+    fn used_up<'d>(
+        &'d self,
+        tenant: &'d str,
+        limits: &'d [Limit],
+        now: Timestamp,
+    ) -> DurableFuture<'d, Option<UsedUp>> {
+        self.stored.used_up(tenant, limits, now)
+    }
+
+    fn take<'d>(
+        &'d self,
+        tenant: &'d str,
+        limits: &'d [Limit],
+        now: Timestamp,
+    ) -> DurableFuture<'d, Option<UsedUp>> {
+        self.stored.take(tenant, limits, now)
+    }
+
+    fn take_turn<'d>(
+        &'d self,
+        tenant: &'d str,
+        key: &'d str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> DurableFuture<'d, Option<Timestamp>> {
+        self.stored.take_turn(tenant, key, now, until)
+    }
+
+    fn latest_ends<'d>(
+        &'d self,
+        tenant: &'d str,
+        tool: &'d ToolName,
+        limit: u32,
+    ) -> DurableFuture<'d, Vec<(CallId, bool, Timestamp)>> {
+        self.stored.latest_ends(tenant, tool, limit)
     }
 }
 
@@ -235,8 +297,8 @@ impl Journal for DeskJournal {
         self.inner.who()
     }
 
-    fn redacted(&self, event: Event) -> Result<RedactedEvent, DurableError> {
-        self.inner.redacted(event)
+    fn redact(&self, event: Event) -> Result<RedactedEvent, DurableError> {
+        self.inner.redact(event)
     }
 
     fn append<'j>(
@@ -261,33 +323,44 @@ impl Journal for DeskJournal {
         })
     }
 
-    fn append_beside<'j>(
+    fn append_with<'j>(
         &'j mut self,
         event: &'j RedactedEvent,
-        beside: Beside,
-    ) -> DurableFuture<'j, bool> {
+        write: AtomicWrite,
+    ) -> DurableFuture<'j, AppendOutcome> {
         Box::pin(async move {
             self.shop.does_something();
             let name = name(event.event());
             self.shop.pass(&format!("before {name}")).await;
             self.flush().await?;
-            let is_kept = self.inner.append_beside(event, beside).await?;
-            if is_kept {
+            let outcome = self.inner.append_with(event, write).await?;
+            if outcome == AppendOutcome::Stored {
                 self.saw(event);
             }
             self.shop.pass(&format!("after {name}")).await;
-            Ok(is_kept)
+            Ok(outcome)
         })
     }
 
-    fn mail(&self) -> DurableFuture<'_, Vec<Mail>> {
+    fn inbox(&self) -> DurableFuture<'_, Vec<InboxCommand>> {
         Box::pin(async move {
-            let mail = self.inner.mail().await?;
-            match mail.is_empty() {
+            let inbox = self.inner.inbox().await?;
+            match inbox.is_empty() {
                 true => self.shop.looks_in_vain(),
                 false => self.shop.does_something(),
             }
-            Ok(mail)
+            Ok(inbox)
+        })
+    }
+
+    fn events(&self) -> DurableFuture<'_, Vec<Event>> {
+        self.inner.events()
+    }
+
+    fn sync(&mut self) -> DurableFuture<'_, ()> {
+        Box::pin(async move {
+            self.flush().await?;
+            self.inner.sync().await
         })
     }
 
@@ -309,7 +382,7 @@ fn name(event: &Event) -> String {
     match event {
         Event::ModelAnswered { .. } => "answered".to_owned(),
         Event::Decided { call, .. } => of("decided", call),
-        Event::Asked { request, .. } => of("asked", &request.call),
+        Event::Asked { approval, .. } => of("asked", approval.call()),
         Event::Settled { approval, .. } => of("settled", approval.call()),
         Event::Held { call, .. } => of("held", call),
         Event::Released { call, .. } => of("released", call),

@@ -14,7 +14,7 @@ use windlass_core::gate::Governance;
 use windlass_core::model::{ChatMessage, ModelAnswer, ModelRequest};
 use windlass_core::run::{Run, RunEnd};
 use windlass_model::ScriptedModel;
-use windlass_runtime::{Crew, DriveError, Driver, NewTask, Patience, Stored, Worker};
+use windlass_runtime::{Crew, DriveError, Driver, DurableError, NewTask, Patience, Stored, Worker};
 use windlass_spec::{CallId, NonEmptyText, RunId, Timestamp, ToolName};
 use windlass_store::{Error, Store};
 use windlass_tools::{BindingMode, Tool, ToolLibrary, bind};
@@ -209,7 +209,7 @@ impl Floor {
                     other => panic!("the run ended as {other:?}"),
                 })
             }
-            Err(DriveError::Durable(error)) if error.0.contains("at work elsewhere") => {
+            Err(DriveError::Durable(DurableError::OwnedElsewhere(_))) => {
                 Came::Refused(Refusal::OwnedElsewhere)
             }
             Err(error) => panic!("{error}"),

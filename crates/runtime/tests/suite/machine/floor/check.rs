@@ -8,7 +8,7 @@ use windlass_core::approval::{Approval, ApprovalStatus, HoldStatus, Outcome};
 use windlass_core::gate::{Decision, Verdict};
 use windlass_core::run::{Entry, Event, Run};
 use windlass_spec::{CallId, CallState, RunId};
-use windlass_store::{ApprovalFilter, Error, HoldFilter, Message, RunState};
+use windlass_store::{ApprovalFilter, Error, HoldFilter, InboxAction, RunState};
 
 use super::super::desk::at;
 use super::super::things::{
@@ -89,15 +89,19 @@ impl Floor {
             };
             assert_eq!(hold.status(), expected, "the hold of {which}");
         }
-        let mail = self.observer.mail(run).unwrap();
+        let mail = self.observer.inbox(run).unwrap();
         let mail: Vec<String> = mail
             .iter()
-            .map(|mail| match &mail.message {
-                Message::Settled(asked) => format!("settled {} {}", asked.call(), asked.status()),
-                Message::Undo(call) => format!("undo {call}"),
-                Message::Release(call) => format!("release {call}"),
-                Message::Cancel => "cancel".to_owned(),
-                Message::Mark { .. } | Message::Replan { .. } => panic!("there are no plans"),
+            .map(|mail| match &mail.action {
+                InboxAction::Settled(asked) => {
+                    format!("settled {} {}", asked.call(), asked.status())
+                }
+                InboxAction::Undo(call) => format!("undo {call}"),
+                InboxAction::Release(call) => format!("release {call}"),
+                InboxAction::Cancel => "cancel".to_owned(),
+                InboxAction::Mark { .. } | InboxAction::Replan { .. } => {
+                    panic!("there are no plans")
+                }
             })
             .collect();
         let expected: Vec<String> = model
@@ -124,7 +128,7 @@ impl Floor {
             ..ApprovalFilter::default()
         };
         let mut found = self.observer.approvals(&filter, at(BEFORE)).unwrap();
-        let mail = self.observer.mail(run).unwrap();
+        let mail = self.observer.inbox(run).unwrap();
         for (which, asked) in &model.questions {
             for (number, question) in asked.iter().enumerate() {
                 let call = call_id(*which);
@@ -150,9 +154,9 @@ impl Floor {
     }
 }
 
-fn is_told(approval: &Approval, events: &[Event], mail: &[windlass_store::Mail]) -> bool {
-    let waits = mail.iter().any(|mail| match &mail.message {
-        Message::Settled(settled) => **settled == *approval,
+fn is_told(approval: &Approval, events: &[Event], mail: &[windlass_store::InboxCommand]) -> bool {
+    let waits = mail.iter().any(|mail| match &mail.action {
+        InboxAction::Settled(settled) => **settled == *approval,
         _ => false,
     });
     let mut told = events.iter().filter_map(|event| match event {

@@ -2,13 +2,13 @@
 
 use windlass_core::approval::PersonDecision;
 use windlass_core::run::RunEnd;
-use windlass_store::{Durability, Error, Message, Store};
+use windlass_store::{Durability, Error, InboxAction, Store};
 
 use super::asking::{approval, asks, call, event, now, reject, stranger, who};
 use super::support::{at, id, open, passed, start};
 
 #[test]
-fn mail_is_taken_once_with_the_event_it_leads_to() {
+fn a_command_is_taken_once_with_the_event_it_leads_to() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
     asks(&journal, &approval(call("r1", 0)));
@@ -16,23 +16,23 @@ fn mail_is_taken_once_with_the_event_it_leads_to() {
     elsewhere
         .decide(&call("r1", 0), None, &who("bea"), reject(), now())
         .unwrap();
-    let mail = journal.mail().unwrap();
-    assert_eq!(store.mail(&id("r1")).unwrap(), mail);
+    let command = journal.inbox().unwrap();
+    assert_eq!(store.inbox(&id("r1")).unwrap(), command);
     let seq = journal
-        .append_taking(&event(&journal, 2), mail[0].id)
+        .append_taking(&event(&journal, 2), command[0].id)
         .unwrap();
     assert_eq!(seq, 3);
-    assert!(journal.mail().unwrap().is_empty());
+    assert!(journal.inbox().unwrap().is_empty());
     for _ in 0..2 {
-        let again = journal.append_taking(&event(&journal, 3), mail[0].id);
-        assert!(matches!(again, Err(Error::NoSuchMail(_))), "{again:?}");
+        let again = journal.append_taking(&event(&journal, 3), command[0].id);
+        assert!(matches!(again, Err(Error::NoSuchCommand(_))), "{again:?}");
     }
     assert_eq!(store.events(&id("r1")).unwrap().len(), 3);
     assert_eq!(journal.append(&passed(4), Durability::Synced).unwrap(), 4);
 }
 
 #[test]
-fn mail_comes_in_the_order_in_which_it_was_sent() {
+fn commands_come_in_the_order_in_which_they_were_sent() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
     for index in 0..3 {
@@ -46,11 +46,11 @@ fn mail_comes_in_the_order_in_which_it_was_sent() {
     }
     store.request_cancel(&id("r1"), &who("cem"), now()).unwrap();
     let messages: Vec<String> = journal
-        .mail()
+        .inbox()
         .unwrap()
         .into_iter()
-        .map(|mail| match mail.message {
-            Message::Settled(settled) => settled.call().to_string(),
+        .map(|command| match command.action {
+            InboxAction::Settled(settled) => settled.call().to_string(),
             other => format!("{other:?}"),
         })
         .collect();
@@ -58,34 +58,34 @@ fn mail_comes_in_the_order_in_which_it_was_sent() {
 }
 
 #[test]
-fn mail_of_another_run_is_not_taken() {
+fn a_command_for_another_run_is_not_taken() {
     let (_directory, store) = open();
     let (ours, _) = start(&store, "r1");
     let (theirs, _) = start(&store, "r2");
     store.request_cancel(&id("r2"), &who("bea"), now()).unwrap();
-    let mail = theirs.mail().unwrap()[0].id;
-    assert!(ours.mail().unwrap().is_empty());
-    let taken = ours.append_taking(&event(&ours, 1), mail);
-    assert!(matches!(taken, Err(Error::NoSuchMail(_))), "{taken:?}");
-    theirs.append_taking(&event(&theirs, 1), mail).unwrap();
+    let command = theirs.inbox().unwrap()[0].id;
+    assert!(ours.inbox().unwrap().is_empty());
+    let taken = ours.append_taking(&event(&ours, 1), command);
+    assert!(matches!(taken, Err(Error::NoSuchCommand(_))), "{taken:?}");
+    theirs.append_taking(&event(&theirs, 1), command).unwrap();
 }
 
 #[test]
-fn an_owner_that_lost_its_run_takes_no_mail() {
+fn an_owner_that_lost_its_run_takes_no_command() {
     let (_directory, store) = open();
     let (journal, _) = start(&store, "r1");
     store.request_cancel(&id("r1"), &who("bea"), now()).unwrap();
-    let mail = journal.mail().unwrap()[0].id;
+    let command = journal.inbox().unwrap()[0].id;
     rusqlite::Connection::open(store.path())
         .unwrap()
         .execute("UPDATE runs SET epoch = epoch + 1", [])
         .unwrap();
     let error = journal
-        .append_taking(&event(&journal, 1), mail)
+        .append_taking(&event(&journal, 1), command)
         .unwrap_err();
     assert!(matches!(error, Error::TakenOver(_)), "{error}");
     assert_eq!(
-        store.mail(&id("r1")).unwrap().len(),
+        store.inbox(&id("r1")).unwrap().len(),
         1,
         "it waits for whoever owns it"
     );
@@ -98,20 +98,20 @@ fn what_is_decided_while_nobody_owns_the_run_waits_for_the_next_owner() {
     asks(&journal, &approval(call("r1", 0)));
     journal.end(&RunEnd::WaitingForPerson).unwrap();
     drop(journal);
-    assert!(store.runs_with_mail().unwrap().is_empty());
+    assert!(store.runs_with_commands().unwrap().is_empty());
     let elsewhere = Store::open(store.path()).unwrap();
     let decision = PersonDecision::Approve;
     elsewhere
         .decide(&call("r1", 0), None, &who("bea"), decision, now())
         .unwrap();
-    assert_eq!(store.runs_with_mail().unwrap(), [id("r1")]);
+    assert_eq!(store.runs_with_commands().unwrap(), [id("r1")]);
     let journal = store.take_over(&id("r1")).unwrap();
-    let mail = journal.mail().unwrap();
-    assert_eq!(mail.len(), 1);
+    let command = journal.inbox().unwrap();
+    assert_eq!(command.len(), 1);
     journal
-        .append_taking(&event(&journal, 2), mail[0].id)
+        .append_taking(&event(&journal, 2), command[0].id)
         .unwrap();
-    assert!(store.runs_with_mail().unwrap().is_empty());
+    assert!(store.runs_with_commands().unwrap().is_empty());
 }
 
 #[test]
@@ -121,10 +121,10 @@ fn a_run_is_asked_to_stop_once() {
     for by in ["bea", "cem"] {
         store.request_cancel(&id("r1"), &who(by), now()).unwrap();
     }
-    let mail = journal.mail().unwrap();
-    assert_eq!(mail.len(), 1);
-    assert_eq!(mail[0].message, Message::Cancel);
-    assert_eq!(mail[0].by, Some(who("bea").principal));
+    let command = journal.inbox().unwrap();
+    assert_eq!(command.len(), 1);
+    assert_eq!(command[0].action, InboxAction::Cancel);
+    assert_eq!(command[0].by, Some(who("bea").principal));
 }
 
 #[test]
@@ -139,5 +139,5 @@ fn only_a_run_that_is_there_and_not_over_is_asked_to_stop() {
     journal.end(&RunEnd::Cancelled).unwrap();
     let error = store.request_cancel(&id("r1"), &who("bea"), at(61));
     assert!(matches!(error, Err(Error::Ended(_))), "{error:?}");
-    assert!(store.runs_with_mail().unwrap().is_empty());
+    assert!(store.runs_with_commands().unwrap().is_empty());
 }

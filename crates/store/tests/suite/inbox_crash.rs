@@ -42,7 +42,7 @@ fn person() {
     say("over", 0);
 }
 
-/// Not a test by itself: takes one mail after the other until it is killed.
+/// Not a test by itself: takes one command after the other until it is killed.
 #[test]
 fn owner() {
     let Some(path) = std::env::var_os(OWNER) else {
@@ -50,9 +50,11 @@ fn owner() {
     };
     let store = Store::open(path).unwrap();
     let journal = store.take_over(&id("r1")).unwrap();
-    while let Some(mail) = journal.mail().unwrap().first() {
-        journal.append_taking(&event(&journal, 2), mail.id).unwrap();
-        say("done", mail.id);
+    while let Some(command) = journal.inbox().unwrap().first() {
+        journal
+            .append_taking(&event(&journal, 2), command.id)
+            .unwrap();
+        say("done", command.id);
     }
     say("over", 0);
 }
@@ -60,7 +62,7 @@ fn owner() {
 /// Lets somebody work until they have said so `count` times, kills them, and says what they did and
 /// whether they were through.
 fn kill_after(role: &str, variable: &str, path: &Path, count: u64) -> (Vec<u32>, bool) {
-    let name = format!("suite::mailbox_crash::{role}");
+    let name = format!("suite::inbox_crash::{role}");
     let mut process = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &name, "--nocapture"])
         .env(variable, path)
@@ -106,28 +108,35 @@ fn a_decision_that_was_acknowledged_survives_a_kill_and_is_acted_on_once() {
             .map(|approval| approval.call().index)
             .collect();
         assert!(decided.is_subset(&approved), "after kill {kill}");
-        let mail = store.mail(&id("r1")).unwrap().len();
-        assert_eq!(mail, approved.len(), "a decision and its mail, or neither");
+        let command = store.inbox(&id("r1")).unwrap().len();
+        assert_eq!(
+            command,
+            approved.len(),
+            "a decision and its command, or neither"
+        );
         if is_over {
             break;
         }
     }
-    assert_eq!(store.mail(&id("r1")).unwrap().len(), CALLS as usize);
+    assert_eq!(store.inbox(&id("r1")).unwrap().len(), CALLS as usize);
 
     let before = store.events(&id("r1")).unwrap().len();
     let mut taken = HashSet::new();
     for kill in 1000_u64.. {
         let count = 1 + random.hash_one(kill) % 12;
         let (acknowledged, is_over) = kill_after("owner", OWNER, store.path(), count);
-        for mail in acknowledged {
-            assert!(taken.insert(mail), "mail {mail} was acted on twice");
+        for command in acknowledged {
+            assert!(
+                taken.insert(command),
+                "command {command} was acted on twice"
+            );
         }
-        let left = store.mail(&id("r1")).unwrap().len();
+        let left = store.inbox(&id("r1")).unwrap().len();
         let events = store.events(&id("r1")).unwrap().len() - before;
         assert_eq!(
             left + events,
             CALLS as usize,
-            "an event for each mail taken"
+            "an event for each command taken"
         );
         assert!(events >= taken.len());
         if is_over {

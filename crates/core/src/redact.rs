@@ -1,14 +1,16 @@
-//! Keeps secrets out of the journal. Events are searched as JSON, text by text, before they are
-//! stored; what is found is replaced. Which values are secret is told by whoever opens the store.
+//! Keeps secrets out of what is stored. Values are searched as JSON, text by text, before they are
+//! stored; what is found is replaced. Which values are secret is set by the process that opens a store.
+//!
+//! This is here and not in a store because every store has to do it in the same way, and because a
+//! [`RedactedEvent`] can be made in no other way: what a journal is given has no secrets in it.
 
 use std::fmt;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use windlass_core::run::Event;
 
-use crate::error::Error;
+use crate::run::Event;
 
 const REPLACEMENT: &str = "[redacted]";
 
@@ -69,27 +71,37 @@ impl Redactor {
     ///
     /// # Errors
     /// If it would not be an event without the secret.
-    pub fn event(&self, event: Event) -> Result<RedactedEvent, Error> {
-        let payload = serde_json::to_string(&event).map_err(unreadable)?;
+    pub fn event(&self, event: Event) -> Result<RedactedEvent, RedactError> {
+        let payload = serde_json::to_string(&event).map_err(not_json)?;
         if !self.occurs_in(&payload) {
             return Ok(RedactedEvent { event, payload });
         }
         let payload = self.json(&event, &STRUCTURE)?;
-        let event = serde_json::from_str(&payload).map_err(|_| Error::SecretInStructure)?;
-        Ok(RedactedEvent { event, payload })
+        let redacted =
+            serde_json::from_str(&payload).map_err(|_| RedactError::SecretInStructure)?;
+        match is_other_call(&event, &redacted) {
+            true => Err(RedactError::SecretInStructure),
+            false => Ok(RedactedEvent {
+                event: redacted,
+                payload,
+            }),
+        }
     }
 
     /// The JSON of a value without secrets, except in the fields named `structure`. It reads back as
     /// a value of that type.
-    pub(crate) fn json<T>(&self, value: &T, structure: &[&str]) -> Result<String, Error>
+    ///
+    /// # Errors
+    /// If it would not read back without the secret.
+    pub fn json<T>(&self, value: &T, structure: &[&str]) -> Result<String, RedactError>
     where
         T: Serialize + DeserializeOwned,
     {
-        let text = serde_json::to_string(value).map_err(unreadable)?;
+        let text = serde_json::to_string(value).map_err(not_json)?;
         if !self.occurs_in(&text) {
             return Ok(text);
         }
-        let value: Value = serde_json::from_str(&text).map_err(unreadable)?;
+        let value: Value = serde_json::from_str(&text).map_err(not_json)?;
         // Numbers go last: where only a number may stand, it counts something and is no secret.
         for numbers in [Numbers::Redacted, Numbers::Kept] {
             let text = self
@@ -99,7 +111,7 @@ impl Redactor {
                 return Ok(text);
             }
         }
-        Err(Error::SecretInStructure)
+        Err(RedactError::SecretInStructure)
     }
 
     fn occurs_in(&self, text: &str) -> bool {
@@ -151,6 +163,17 @@ impl Redactor {
     }
 }
 
+/// Whether a person would be asked to authorize another call than the one that will run.
+fn is_other_call(event: &Event, redacted: &Event) -> bool {
+    let digest = |event: &Event| match event {
+        Event::Asked { approval, .. } if approval.question().authorize().is_some() => {
+            Some(approval.asked_digest())
+        }
+        _ => None,
+    };
+    digest(event) != digest(redacted)
+}
+
 /// An event without secrets. A run that is to be the same when its journal is folded again must take
 /// this event rather than the one it was made from.
 #[derive(Debug, Clone)]
@@ -173,13 +196,28 @@ impl RedactedEvent {
     }
 
     /// Its JSON.
-    pub(crate) fn payload(&self) -> &str {
+    #[must_use]
+    pub fn payload(&self) -> &str {
         &self.payload
     }
 }
 
-fn unreadable(error: serde_json::Error) -> Error {
-    Error::unreadable("what is to be stored", error)
+/// Why a value cannot be stored without its secrets.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RedactError {
+    /// A secret occurs where the value cannot do without its text.
+    #[error(
+        "a secret occurs where an event cannot do without its text, so the event was not stored\n\
+         hint: is one of the secrets an ordinary word?"
+    )]
+    SecretInStructure,
+    /// The value cannot be written as JSON.
+    #[error("what is to be stored cannot be written as JSON: {0}")]
+    NotJson(String),
+}
+
+fn not_json(error: serde_json::Error) -> RedactError {
+    RedactError::NotJson(error.to_string())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

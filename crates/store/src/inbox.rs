@@ -1,10 +1,11 @@
-//! The mailbox of a run: what others want of its owner. Anybody may leave a mail; only the owner takes
-//! one, once, in the transaction that stores the event it leads to. So a decision is neither lost when
-//! a process dies nor acted on twice.
+//! The inbox of a run: commands that people and other processes leave for its owner. Everybody may leave one;
+//! only the owner takes one, once, in the transaction that stores the event it leads to. So a decision is
+//! neither lost when a process dies nor acted on twice. The table is called `mailbox`.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
-use windlass_core::approval::{Approval, Identity, Principal};
+use windlass_core::approval::{Identity, Principal};
+use windlass_core::durable::{InboxAction, InboxCommand, InboxCommandId};
 use windlass_core::run::PlanTaskStatus;
 use windlass_spec::plan::{Plan, PlanTaskId};
 use windlass_spec::{CallId, RunId, Timestamp};
@@ -16,69 +17,7 @@ use crate::read::{count, run_id, standing};
 use crate::store::Store;
 use crate::{approval, hold};
 
-/// Which mail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct MailId(i64);
-
-impl MailId {
-    /// The one of that number.
-    #[must_use]
-    pub const fn new(number: i64) -> Self {
-        Self(number)
-    }
-}
-
-impl std::fmt::Display for MailId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Something others want of the owner of a run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Mail {
-    /// Which it is.
-    pub id: MailId,
-    /// Who sent it; nobody if time did.
-    pub by: Option<Principal>,
-    /// When it was sent.
-    pub at: Timestamp,
-    /// What it says.
-    pub message: Message,
-}
-
-/// What a mail says.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Message {
-    /// A question is settled: decided, or expired.
-    Settled(Box<Approval>),
-    /// A held call is undone.
-    Undo(CallId),
-    /// A held call may start at once.
-    Release(CallId),
-    /// The run is to stop.
-    Cancel,
-    /// A task of a plan stands somewhere else now.
-    Mark {
-        /// The plan.
-        plan: CallId,
-        /// The task.
-        task: PlanTaskId,
-        /// Where it stands.
-        status: PlanTaskStatus,
-        /// What came of it.
-        result: Option<serde_json::Value>,
-    },
-    /// A plan is to consist of other tasks, as far as they have not begun.
-    Replan {
-        /// The plan.
-        plan: CallId,
-        /// What it is to consist of.
-        tasks: Box<Plan>,
-    },
-}
-
-/// What is kept of a mail about a plan, beside which plan it is.
+/// The body of a command that marks a task of a plan.
 #[derive(Serialize, Deserialize)]
 struct Marked {
     task: PlanTaskId,
@@ -88,29 +27,29 @@ struct Marked {
 }
 
 impl RunJournal {
-    /// What others want of this run and was not taken yet, in the order in which it was sent.
+    /// The commands for this run that were not taken yet, in the order in which they were sent.
     ///
     /// # Errors
-    /// If it cannot be read.
-    pub fn mail(&self) -> Result<Vec<Mail>, Error> {
-        mail(&self.readers, self.lease().run())
+    /// If they cannot be read.
+    pub fn inbox(&self) -> Result<Vec<InboxCommand>, Error> {
+        inbox(&self.readers, self.lease().run())
     }
 }
 
 impl Store {
-    /// What others want of a run and its owner has not taken yet.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn mail(&self, run: &RunId) -> Result<Vec<Mail>, Error> {
-        mail(&self.readers, run)
-    }
-
-    /// The runs that are not over and whose owner, or the one they are waiting for, has mail to take.
+    /// The commands for a run that its owner has not taken yet.
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn runs_with_mail(&self) -> Result<Vec<RunId>, Error> {
+    pub fn inbox(&self, run: &RunId) -> Result<Vec<InboxCommand>, Error> {
+        inbox(&self.readers, run)
+    }
+
+    /// The runs that are not over and have a command in their inbox.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn runs_with_commands(&self) -> Result<Vec<RunId>, Error> {
         self.readers.read(|connection| {
             let mut select = connection.prepare_cached(
                 "SELECT run FROM runs WHERE state <> 'ended' AND run IN
@@ -141,7 +80,7 @@ impl Store {
             if is_asked {
                 return Ok(());
             }
-            let mail = NewMail {
+            let command = NewCommand {
                 run: &run,
                 kind: "cancel",
                 call: None,
@@ -150,12 +89,11 @@ impl Store {
                 by: Some(&by.principal),
                 at: now,
             };
-            post(connection, &mail)
+            post(connection, &command)
         })
     }
 
-    /// Tells the owner of a run where a task of one of its plans stands, or that it is not to be done. The
-    /// mail that says so.
+    /// Asks the owner of a run to change the status of a task of one of its plans. Returns the command.
     ///
     /// # Errors
     /// If there is no such run, also for other tenants, or it has ended.
@@ -166,7 +104,7 @@ impl Store {
         result: Option<serde_json::Value>,
         by: &Identity,
         now: Timestamp,
-    ) -> Result<MailId, Error> {
+    ) -> Result<InboxCommandId, Error> {
         let task = task.clone();
         let body = Marked {
             task,
@@ -177,8 +115,7 @@ impl Store {
         self.post_about_plan(plan, "mark", body, by, now)
     }
 
-    /// Asks the owner of a run to put other tasks in the place of those of a plan that have not begun. The
-    /// mail that says so.
+    /// Asks the owner of a run to replace the tasks of a plan that have not begun. Returns the command.
     ///
     /// # Errors
     /// If there is no such run, also for other tenants, or it has ended.
@@ -188,7 +125,7 @@ impl Store {
         tasks: &Plan,
         by: &Identity,
         now: Timestamp,
-    ) -> Result<MailId, Error> {
+    ) -> Result<InboxCommandId, Error> {
         let body = self.redactor.json(tasks, &["id", "tool", "agent"])?;
         self.post_about_plan(plan, "replan", body, by, now)
     }
@@ -200,11 +137,11 @@ impl Store {
         body: String,
         by: &Identity,
         now: Timestamp,
-    ) -> Result<MailId, Error> {
+    ) -> Result<InboxCommandId, Error> {
         let (plan, by) = (plan.clone(), by.clone());
         self.transact(kind, move |connection| {
             check_open(connection, &plan.run, &by)?;
-            let mail = NewMail {
+            let command = NewCommand {
                 run: &plan.run,
                 kind,
                 call: Some(&plan),
@@ -213,23 +150,23 @@ impl Store {
                 by: Some(&by.principal),
                 at: now,
             };
-            post(connection, &mail)?;
-            Ok(MailId(connection.last_insert_rowid()))
+            post(connection, &command)?;
+            Ok(InboxCommandId::new(connection.last_insert_rowid()))
         })
     }
 
-    /// The number of the event that a mail led to, if it was taken: what it asks for, or that only time
+    /// The number of the event that a command led to, if it was taken: what it asks for, or that only time
     /// passed, because it no longer fitted.
     ///
     /// # Errors
-    /// If there is no such mail, or it cannot be read.
-    pub fn taken(&self, mail: MailId) -> Result<Option<u64>, Error> {
+    /// If there is no such command, or it cannot be read.
+    pub fn taken(&self, command: InboxCommandId) -> Result<Option<u64>, Error> {
         self.readers.read(|connection| {
             let seq: Option<Option<i64>> = connection
                 .prepare_cached("SELECT taken_seq FROM mailbox WHERE id = ?1")?
-                .query_row([mail.0], |row| row.get(0))
+                .query_row([command.number()], |row| row.get(0))
                 .optional()?;
-            let seq = seq.ok_or(Error::NoSuchMail(mail.0))?;
+            let seq = seq.ok_or(Error::NoSuchCommand(command))?;
             Ok(seq.map(count))
         })
     }
@@ -250,8 +187,8 @@ fn check_open(connection: &Connection, run: &RunId, by: &Identity) -> Result<(),
     Ok(())
 }
 
-/// A mail to be sent.
-pub(crate) struct NewMail<'a> {
+/// A command to be sent.
+pub(crate) struct NewCommand<'a> {
     pub(crate) run: &'a RunId,
     pub(crate) kind: &'static str,
     pub(crate) call: Option<&'a CallId>,
@@ -261,23 +198,23 @@ pub(crate) struct NewMail<'a> {
     pub(crate) at: Timestamp,
 }
 
-/// Leaves a mail for the owner of a run.
-pub(crate) fn post(connection: &Connection, mail: &NewMail<'_>) -> Result<(), Error> {
+/// Leaves a command for the owner of a run.
+pub(crate) fn post(connection: &Connection, command: &NewCommand<'_>) -> Result<(), Error> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO mailbox (run, tenant, principal, kind, call, number, body, sent_by, sent_at)
          SELECT run, tenant, principal, ?2, ?3, ?4, ?5, ?6, ?7 FROM runs WHERE run = ?1",
     )?;
     let sent = insert.execute(params![
-        mail.run.as_str(),
-        mail.kind,
-        mail.call.map(ToString::to_string),
-        mail.number,
-        mail.body,
-        mail.by.map(Principal::as_str),
-        mail.at.as_microseconds()
+        command.run.as_str(),
+        command.kind,
+        command.call.map(ToString::to_string),
+        command.number,
+        command.body,
+        command.by.map(Principal::as_str),
+        command.at.as_microseconds()
     ])?;
     match sent {
-        0 => Err(Error::NoSuchRun(mail.run.clone())),
+        0 => Err(Error::NoSuchRun(command.run.clone())),
         _ => Ok(()),
     }
 }
@@ -295,7 +232,7 @@ pub(crate) fn withdraw_all(connection: &Connection, run: &RunId) -> Result<(), E
 pub(crate) fn take(
     connection: &Connection,
     run: &RunId,
-    mail: MailId,
+    command: InboxCommandId,
     seq: i64,
     at: Timestamp,
 ) -> Result<(), Error> {
@@ -303,13 +240,13 @@ pub(crate) fn take(
         "UPDATE mailbox SET taken_at = ?3, taken_seq = ?4
          WHERE id = ?1 AND run = ?2 AND taken_at IS NULL",
     )?;
-    match update.execute((mail.0, run.as_str(), at.as_microseconds(), seq))? {
-        0 => Err(Error::NoSuchMail(mail.0)),
+    match update.execute((command.number(), run.as_str(), at.as_microseconds(), seq))? {
+        0 => Err(Error::NoSuchCommand(command)),
         _ => Ok(()),
     }
 }
 
-fn mail(readers: &Readers, run: &RunId) -> Result<Vec<Mail>, Error> {
+fn inbox(readers: &Readers, run: &RunId) -> Result<Vec<InboxCommand>, Error> {
     readers.read(|connection| {
         let mut select = connection.prepare_cached(
             "SELECT id, kind, call, number, body, sent_by, sent_at FROM mailbox
@@ -324,9 +261,9 @@ fn mail(readers: &Readers, run: &RunId) -> Result<Vec<Mail>, Error> {
     })
 }
 
-fn received(connection: &Connection, row: &Row<'_>) -> Result<Mail, Error> {
+fn received(connection: &Connection, row: &Row<'_>) -> Result<InboxCommand, Error> {
     let id: i64 = row.get("id")?;
-    let place = || format!("the mail {id}");
+    let place = || format!("the inbox command {id}");
     let kind: String = row.get("kind")?;
     let call: Option<String> = row.get("call")?;
     let number: Option<i64> = row.get("number")?;
@@ -336,18 +273,18 @@ fn received(connection: &Connection, row: &Row<'_>) -> Result<Mail, Error> {
     let call: Option<CallId> = call.map_err(|error| Error::unreadable(place(), error))?;
     let body: Option<String> = row.get("body")?;
     let body = body.unwrap_or_default();
-    let message = match (kind.as_str(), call, number) {
-        // A settled question never changes, so it says what it said when the mail was sent.
+    let action = match (kind.as_str(), call, number) {
+        // A settled question never changes, so it says what it said when the command was sent.
         ("settled", Some(call), Some(number)) => {
-            Message::Settled(Box::new(approval::numbered(connection, &call, number)?))
+            InboxAction::Settled(Box::new(approval::numbered(connection, &call, number)?))
         }
-        ("undo", Some(call), None) => Message::Undo(call),
-        ("release", Some(call), None) => Message::Release(call),
-        ("cancel", None, None) => Message::Cancel,
+        ("undo", Some(call), None) => InboxAction::Undo(call),
+        ("release", Some(call), None) => InboxAction::Release(call),
+        ("cancel", None, None) => InboxAction::Cancel,
         ("mark", Some(plan), None) => {
             let marked: Marked =
                 serde_json::from_str(&body).map_err(|error| Error::unreadable(place(), error))?;
-            Message::Mark {
+            InboxAction::Mark {
                 plan,
                 task: marked.task,
                 status: marked.status,
@@ -357,14 +294,14 @@ fn received(connection: &Connection, row: &Row<'_>) -> Result<Mail, Error> {
         ("replan", Some(plan), None) => {
             let tasks =
                 serde_json::from_str(&body).map_err(|error| Error::unreadable(place(), error))?;
-            Message::Replan { plan, tasks }
+            InboxAction::Replan { plan, tasks }
         }
         _ => return Err(Error::unreadable(place(), format!("it is no `{kind}`"))),
     };
-    Ok(Mail {
-        id: MailId(id),
+    Ok(InboxCommand {
+        id: InboxCommandId::new(id),
         by: by.map_err(|error| Error::unreadable(place(), error))?,
         at: Timestamp::from_microseconds(row.get("sent_at")?),
-        message,
+        action,
     })
 }

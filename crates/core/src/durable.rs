@@ -1,0 +1,183 @@
+//! Values that a driver of runs exchanges with the store of runs: how safely an event is stored, what is
+//! stored in the same transaction, and the commands that arrive for a run. They are plain data, so that
+//! neither side needs to know the other.
+
+use std::fmt;
+
+use serde_json::Value;
+use windlass_spec::plan::{Plan, PlanTaskId};
+use windlass_spec::{CallId, RunId, Timestamp};
+
+use crate::approval::{Approval, Hold, Principal};
+use crate::run::{Event, PlanTaskStatus};
+
+/// Whether to wait until an event is on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Wait: whatever happens next, the event is there. For what must not be forgotten, such as a
+    /// call that is about to have an effect.
+    Synced,
+    /// Do not wait. The event is stored soon and before any later one of its run; a crash may lose
+    /// it together with all that came after.
+    Relaxed,
+}
+
+/// A change that is stored in the same transaction as an event: both or neither.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AtomicWrite {
+    /// A question becomes pending: the one of the event, which has no secrets any more. Refused if the
+    /// call has a pending question.
+    Question(Box<Approval>),
+    /// A call is held. Refused if it was held before.
+    Hold(Box<Hold>),
+    /// A held call starts. Refused if it was undone or cancelled, has started before, or is still to
+    /// be held at the time of the event.
+    Start(CallId),
+    /// An inbox command is taken. Refused if it was taken before.
+    Take(InboxCommandId),
+    /// The pending question and the hold of a call are withdrawn, if there are any.
+    Withdraw(CallId),
+}
+
+/// Which inbox command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InboxCommandId(i64);
+
+impl InboxCommandId {
+    /// The one of that number.
+    #[must_use]
+    pub const fn new(number: i64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> i64 {
+        self.0
+    }
+}
+
+impl fmt::Display for InboxCommandId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A command that a person or another process left for the owner of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InboxCommand {
+    /// Which it is.
+    pub id: InboxCommandId,
+    /// Who sent it; `None` if a deadline did.
+    pub by: Option<Principal>,
+    /// When it was sent.
+    pub at: Timestamp,
+    /// What to do.
+    pub action: InboxAction,
+}
+
+/// What an inbox command asks the owner of a run to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum InboxAction {
+    /// Take the answer to a question: it was decided, or expired.
+    Settled(Box<Approval>),
+    /// Do not run a held call.
+    Undo(CallId),
+    /// Start a held call at once.
+    Release(CallId),
+    /// Stop the run.
+    Cancel,
+    /// Change the status of a task of a plan.
+    Mark {
+        /// The plan.
+        plan: CallId,
+        /// The task.
+        task: PlanTaskId,
+        /// Its status.
+        status: PlanTaskStatus,
+        /// Its result.
+        result: Option<Value>,
+    },
+    /// Replace the tasks of a plan that have not begun.
+    Replan {
+        /// The plan.
+        plan: CallId,
+        /// The new tasks.
+        tasks: Box<Plan>,
+    },
+}
+
+impl InboxCommand {
+    /// The event that the command leads to when its run takes it, if it still fits.
+    #[must_use]
+    pub fn into_event(self, at: Timestamp) -> Event {
+        match (self.action, self.by) {
+            (InboxAction::Settled(approval), _) => Event::Settled { approval, at },
+            (InboxAction::Undo(call), Some(by)) => Event::Undone { call, by, at },
+            (InboxAction::Release(call), Some(by)) => Event::Released { call, by, at },
+            (InboxAction::Cancel, by) => Event::Cancelled { by, at },
+            (
+                InboxAction::Mark {
+                    plan,
+                    task,
+                    status,
+                    result,
+                },
+                by @ Some(_),
+            ) => Event::TaskMarked {
+                plan,
+                task,
+                status,
+                result,
+                // A person answers for what they say.
+                tainted: false,
+                by,
+                at,
+            },
+            (InboxAction::Replan { plan, tasks }, Some(by)) => Event::Replanned {
+                plan,
+                tasks,
+                by,
+                at,
+            },
+            (_, None) => Event::TimePassed { at },
+        }
+    }
+}
+
+/// A run that has something to do and no process that does it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResumableRun {
+    /// The run to resume: the outermost one, if the work is in the run of a sub-agent or a task.
+    pub run: RunId,
+    /// The tenant it is for.
+    pub tenant: String,
+    /// What there is to do.
+    pub reason: ResumeReason,
+}
+
+/// Why a run can be resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ResumeReason {
+    /// An inbox command was not taken yet.
+    Command,
+    /// The undo window of a held call is over.
+    HoldDue,
+    /// A question was not answered in time.
+    QuestionExpired,
+    /// The run is open, and the process that owned it is gone.
+    OwnerGone,
+}
+
+impl ResumeReason {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::HoldDue => "hold_due",
+            Self::QuestionExpired => "question_expired",
+            Self::OwnerGone => "owner_gone",
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Which runs have something to do and no process that does it: what a worker asks several times a second.
+//! It is answered from partial indexes that hold only what is open, so its cost does not grow with the
+//! number of runs that have ended, and no journal is folded.
+
+use rusqlite::{Connection, OptionalExtension};
+use windlass_core::durable::{ResumableRun, ResumeReason};
+use windlass_spec::{CallId, RunId, Timestamp};
+
+use crate::error::Error;
+use crate::lease::is_owned;
+use crate::read::{run_id, standing};
+use crate::store::Store;
+
+/// Runs that are not over, with what there is to do, the most specific reason first. Each part has an index of
+/// its own; the order of the joins is fixed so that the part that is usually empty is read first.
+pub(crate) const CANDIDATES: &str = "
+    SELECT DISTINCT 1, waiting.run FROM mailbox AS waiting
+        CROSS JOIN runs ON runs.run = waiting.run AND runs.state <> 'ended'
+        WHERE waiting.taken_at IS NULL
+    UNION ALL
+    SELECT DISTINCT 2, held.run FROM holds AS held
+        CROSS JOIN runs ON runs.run = held.run AND runs.state <> 'ended'
+        WHERE held.status IN ('held', 'released') AND held.due_at <= ?1
+    UNION ALL
+    SELECT DISTINCT 3, asked.run FROM approvals AS asked
+        CROSS JOIN runs ON runs.run = asked.run AND runs.state <> 'ended'
+        WHERE asked.status = 'pending' AND asked.expires_at <= ?1
+    UNION ALL
+    SELECT 4, run FROM runs WHERE state = 'open'";
+
+impl Store {
+    /// The runs that can be resumed at `now`: not over, owned by no living process, and with something to
+    /// do. Work in the run of a sub-agent or of a task makes its outermost run resumable, which is the
+    /// one to resume; each is listed once, with the most specific reason.
+    ///
+    /// Another process may take a run between this answer and the attempt to resume it, which then fails
+    /// with [`Error::OwnedElsewhere`] or [`Error::Ended`].
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn resumable(&self, now: Timestamp) -> Result<Vec<ResumableRun>, Error> {
+        let candidates = self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(CANDIDATES)?;
+            let rows = select.query_map([now.as_microseconds()], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+            })?;
+            let mut found: Vec<(ResumeReason, RunId)> = Vec::new();
+            for row in rows {
+                let (reason, run) = row?;
+                let run = outermost(connection, run_id(run)?)?;
+                if found.iter().all(|(_, known)| *known != run) {
+                    found.push((reason_of(reason), run));
+                }
+            }
+            Ok(found)
+        })?;
+        let mut resumable = Vec::new();
+        for (reason, run) in candidates {
+            if is_owned(&self.locks, &run)? {
+                continue;
+            }
+            // Its owner may have ended it, or left it to wait, after it was listed and before the lock
+            // was tried.
+            let state = self.readers.read(|connection| standing(connection, &run))?;
+            let is_left = match state.as_deref() {
+                Some("open") => true,
+                Some("waiting") => reason != ResumeReason::OwnerGone,
+                _ => false,
+            };
+            if is_left {
+                let tenant = self.readers.read(|connection| tenant(connection, &run))?;
+                resumable.push(ResumableRun {
+                    run,
+                    tenant,
+                    reason,
+                });
+            }
+        }
+        Ok(resumable)
+    }
+}
+
+fn reason_of(number: i64) -> ResumeReason {
+    match number {
+        1 => ResumeReason::Command,
+        2 => ResumeReason::HoldDue,
+        3 => ResumeReason::QuestionExpired,
+        _ => ResumeReason::OwnerGone,
+    }
+}
+
+/// The run that a person started and for which, through others, this one works. The first event says for
+/// which call a run works; names alone do not, because any id may hold dots.
+fn outermost(connection: &Connection, run: RunId) -> Result<RunId, Error> {
+    let mut outermost = run;
+    // The run of a sub-agent is named after its parent with a dot, so most runs need no look at their events.
+    while outermost.as_str().contains('.') {
+        let mut select = connection.prepare_cached(
+            "SELECT payload ->> '$.parent' FROM events WHERE run = ?1 AND seq = 1",
+        )?;
+        let parent: Option<Option<String>> = select
+            .query_row([outermost.as_str()], |row| row.get(0))
+            .optional()?;
+        let Some(parent) = parent.flatten() else {
+            break;
+        };
+        let place = || format!("the parent of the run `{outermost}`");
+        let parent: CallId = parent
+            .parse()
+            .map_err(|error| Error::unreadable(place(), error))?;
+        // A child is named after its parent, so whatever a damaged journal says, this ends.
+        if parent.run.as_str().len() >= outermost.as_str().len() {
+            break;
+        }
+        outermost = parent.run;
+    }
+    Ok(outermost)
+}
+
+fn tenant(connection: &Connection, run: &RunId) -> Result<String, Error> {
+    let mut select = connection.prepare_cached("SELECT tenant FROM runs WHERE run = ?1")?;
+    Ok(select.query_row([run.as_str()], |row| row.get(0))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+
+    /// A table that is read from beginning to end costs more with every run that was ever done.
+    #[test]
+    fn resumable_runs_are_found_by_partial_indexes() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path().join("windlass.db")).unwrap();
+        let connection = Connection::open(store.path()).unwrap();
+        let mut explain = connection
+            .prepare(&format!("EXPLAIN QUERY PLAN {CANDIDATES}"))
+            .unwrap();
+        let plan: Vec<String> = explain
+            .query_map([0], |row| row.get("detail"))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        for index in [
+            "mailbox_waiting",
+            "holds_open",
+            "approvals_to_expire",
+            "runs_open",
+        ] {
+            assert!(
+                plan.iter().any(|step| step.contains(index)),
+                "{index}: {plan:?}"
+            );
+        }
+        let scans = plan.iter().filter(|step| step.starts_with("SCAN"));
+        for scan in scans {
+            assert!(scan.contains("INDEX"), "{plan:?}");
+        }
+    }
+}
