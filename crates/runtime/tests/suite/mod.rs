@@ -1,6 +1,7 @@
 //! Whole runs: a scripted model, real tools, runs kept in memory or on disk.
 
 mod children;
+mod durable;
 mod forgeries;
 mod machine;
 mod memory;

@@ -14,10 +14,10 @@ use windlass_core::limits::Breaker;
 use windlass_core::model::ModelAnswer;
 use windlass_core::run::{Entry, Event, Run, RunEnd};
 use windlass_model::{ModelClient, ScriptedModel};
-use windlass_runtime::{Crew, Driver, Durable as _, InMemory, Worker};
+use windlass_runtime::{Crew, Driver, Durable, InMemory, RateLimits as _, Worker};
 use windlass_spec::registry::{Permission, RateLimits, Window};
 use windlass_spec::{
-    CallRecord, CallState, ErrorCategory, NonEmptyText, RiskLevel, ToolAttributes,
+    CallRecord, CallState, ErrorCategory, NonEmptyText, RiskLevel, Timestamp, ToolAttributes,
 };
 use windlass_store::{Durability, ExecutionFilter};
 use windlass_tools::{BindingMode, Tool, ToolError, ToolLibrary, bind};
@@ -121,6 +121,36 @@ async fn limits_hold_for_runs_that_are_kept_nowhere() {
     let driver = Driver::new(crew, Arc::new(InMemory::default()));
     let run = driver.start(new_task("Look.")).await.unwrap();
     assert_eq!(stages(&run), [Stage::Passed, Stage::RateLimit]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_in_memory_hold_for_all_drivers_that_share_it() {
+    let office = Office::new();
+    let memory = Arc::new(InMemory::default());
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let mut governance = Governance::default();
+        let entitlement = Entitlement {
+            limits: limits(Window::PerDay, 1),
+            ..Entitlement::default()
+        };
+        governance.principals.insert("*".to_owned(), entitlement);
+        let crew = Crew::new(office.worker("clerk", looking(1))).governed_by(governance);
+        let driver = Driver::new(crew, Arc::clone(&memory) as Arc<dyn Durable>);
+        let run = driver.start(new_task("Look.")).await.unwrap();
+        seen.extend(stages(&run));
+    }
+    assert_eq!(seen, [Stage::Passed, Stage::RateLimit]);
+}
+
+#[tokio::test]
+async fn a_turn_in_memory_is_taken_once_until_it_is_over() {
+    let memory = InMemory::default();
+    let at = Timestamp::from_microseconds;
+    let take = |now, until| memory.take_turn("acme", "trial:shake", at(now), at(until));
+    assert_eq!(take(10, 20).await.unwrap(), None);
+    assert_eq!(take(12, 22).await.unwrap(), Some(at(20)));
+    assert_eq!(take(20, 30).await.unwrap(), None);
 }
 
 /// An agent that calls a tool so many times.
