@@ -437,7 +437,7 @@ impl Journal for StoredJournal {
 
     fn events(&self) -> DurableFuture<'_, Vec<Event>> {
         let (store, journal) = (Arc::clone(&self.store), Arc::clone(&self.journal));
-        waiting(move || Ok(events(&store, journal.lease().run())?))
+        waiting(move || events(&store, journal.lease().run()))
     }
 
     fn redact(&self, event: Event) -> Result<RedactedEvent, DurableError> {
