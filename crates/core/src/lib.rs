@@ -6,6 +6,7 @@
 //! runtime.
 
 pub mod approval;
+mod catalog;
 pub mod gate;
 pub mod limits;
 pub mod model;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use windlass_core::approval::{Approval, Hold};
 use windlass_core::gate::{Decision, Verdict};
 use windlass_core::limits::Readiness;
-use windlass_core::run::{CallEnd, Event, GateStep, ToolQuestion};
+use windlass_core::run::{CallEnd, CallKind, Event, GateStep, ToolQuestion};
 use windlass_spec::{
     CallId, CallState, Effect, ErrorCategory, Failure, RiskLevel, Timestamp, ToolName,
 };
@@ -36,7 +36,7 @@ impl Drive<'_> {
                 self.fresh.insert(call.clone(), is_trial);
                 self.happen(event, Durability::Relaxed).await
             }
-            Some(GateStep::Ask(request)) => self.ask(Event::Asked { request, at: now }).await,
+            Some(GateStep::Ask(question)) => self.ask(*question, now).await,
             Some(GateStep::Hold { until, deferred }) => {
                 let (record, _) = self.run.call(call)?;
                 let window = until.microseconds_since(now);
@@ -73,25 +73,22 @@ impl Drive<'_> {
     ) -> Result<(), DriveError> {
         let at = self.driver.durable.now();
         let who = self.journal.who();
-        let request = self.run.asked_by_tool(call, who, asked, at)?;
-        match Approval::ask(request.clone()) {
-            Ok(_) => {
-                if request.question.form().is_some() {
+        match self.run.asked_by_tool(call, who, asked, at)? {
+            GateStep::Ask(question) => {
+                if question.question().form().is_some() {
                     self.parked.insert(call.clone());
                 }
-                let request = Box::new(request);
-                self.ask(Event::Asked { request, at }).await
+                self.ask(*question, at).await
             }
-            Err(error) => {
-                let message = format!("the tool asks what nobody can answer: {error}");
-                let failure = Failure::new(ErrorCategory::InvalidOutput, Effect::None, message);
-                self.end_call(call, CallEnd::Error(failure).into()).await
-            }
+            GateStep::Refuse(failure) => self.end_call(call, CallEnd::Error(failure).into()).await,
+            GateStep::Decide | GateStep::Hold { .. } => Ok(()),
         }
     }
 
-    async fn ask(&mut self, event: Event) -> Result<(), DriveError> {
+    async fn ask(&mut self, question: Approval, at: Timestamp) -> Result<(), DriveError> {
+        let request = Box::new(question.into_request());
         // The question is kept as the journal has it, without secrets.
+        let event = Event::Asked { request, at };
         let event = self.journal.redacted(event)?.into_event();
         let Event::Asked { request, .. } = &event else {
             return Ok(());
@@ -147,7 +144,7 @@ impl Drive<'_> {
     async fn readiness(&self, call: &CallId) -> Result<Readiness, DriveError> {
         let (record, _) = self.run.call(call)?;
         let tool = record.tool_name();
-        if !self.is_counted(tool) {
+        if !self.is_counted(call) {
             return Ok(Readiness::Ready);
         }
         let (driver, who) = (self.driver, self.journal.who());
@@ -210,9 +207,11 @@ impl Drive<'_> {
         })
     }
 
-    fn is_counted(&self, tool: &ToolName) -> bool {
-        let name = tool.as_str();
-        !self.run.is_for_people(name) && !self.run.is_finding(name)
+    fn is_counted(&self, call: &CallId) -> bool {
+        !matches!(
+            self.run.kind(call),
+            Some(CallKind::Question | CallKind::Authorization | CallKind::ToolSearch)
+        )
     }
 
     /// Takes a call from the limits that count it, or refuses it.
@@ -223,7 +222,7 @@ impl Drive<'_> {
     ) -> Result<Option<Admitted>, DriveError> {
         let (record, _) = self.run.call(call)?;
         let tool = record.tool_name();
-        let limits = match self.is_counted(tool) {
+        let limits = match self.is_counted(call) {
             true => self.rules.limits(tool, self.journal.who()),
             false => Vec::new(),
         };

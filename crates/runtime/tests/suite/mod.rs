@@ -130,11 +130,14 @@ async fn a_call_under_way_when_the_process_died_is_not_made_again() {
         at: now(),
     };
     run.apply(&decided).unwrap();
-    let Some(GateStep::Ask(request)) = run.at_gate(&id, &who(), &rules, now()) else {
+    let Some(GateStep::Ask(question)) = run.at_gate(&id, &who(), &rules, now()) else {
         panic!("nobody is asked");
     };
-    let mut approval = Approval::ask((*request).clone()).unwrap();
-    let asked = Event::Asked { request, at: now() };
+    let mut approval = *question;
+    let asked = Event::Asked {
+        request: Box::new(approval.request().clone()),
+        at: now(),
+    };
     approval
         .decide(&who(), PersonDecision::Approve, None, now())
         .unwrap();

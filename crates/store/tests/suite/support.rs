@@ -112,7 +112,10 @@ pub(crate) fn next_event(run: &Run, second: i64, end: &CallEnd) -> Event {
                         .unwrap();
                     Event::Decided { call, decision, at }
                 }
-                Some(GateStep::Ask(request)) => Event::Asked { request, at },
+                Some(GateStep::Ask(question)) => Event::Asked {
+                    request: Box::new(question.into_request()),
+                    at,
+                },
                 other => panic!("{other:?}"),
             }
         }
