@@ -46,3 +46,18 @@ pub fn check_name(name: &str) -> Result<(), ReservedName> {
         false => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::SEPARATOR;
+
+    #[test]
+    fn tools_of_servers_cannot_have_a_reserved_name() {
+        for name in RESERVED_NAMES {
+            assert!(!name.contains(SEPARATOR), "{name}");
+            assert!(check_name(name).is_err());
+        }
+        assert_eq!(check_name("finish_report"), Ok(()));
+    }
+}
