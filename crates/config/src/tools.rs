@@ -7,7 +7,9 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use windlass_spec::registry::{CategoryName, Environment, Permission, RateLimits, Resolved};
-use windlass_spec::{AgentName, TimeoutSeconds, ToolName, ToolSpecification, nearest};
+use windlass_spec::{
+    AgentName, NonEmptyText, TimeoutSeconds, ToolName, ToolSpecification, nearest,
+};
 
 use crate::configuration::{Category, Configuration};
 use crate::mistake::{Mistake, did_you_mean, quoted};
@@ -51,7 +53,7 @@ pub enum SwitchedOffWhat {
     /// Its category.
     Category(CategoryName, SwitchedOffBy),
     /// Its category does not exist.
-    UnknownCategory(CategoryName),
+    UnknownCategory(NonEmptyText),
 }
 
 /// The setting that switches something off.
