@@ -176,12 +176,13 @@ pub(super) fn drawn(run: &Run) -> String {
                 Entry::Call {
                     record,
                     decision,
-                    stand,
+                    progress,
+                    ..
                 } => {
                     let decision = decision
                         .as_ref()
                         .map_or_else(String::new, ToString::to_string);
-                    let variant = stand.variant().map_or_else(String::new, |variant| {
+                    let variant = progress.variant().map_or_else(String::new, |variant| {
                         format!(" (variant {} of {})", variant.name, variant.experiment)
                     });
                     let _ = writeln!(text, "   {} {decision}{variant}", call(record));

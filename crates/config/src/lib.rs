@@ -37,4 +37,4 @@ pub use settings::{
 pub use show::Shown;
 pub use source::Source;
 pub use starter::starter;
-pub use tools::ToolSettings;
+pub use tools::{SwitchedOff, SwitchedOffBy, SwitchedOffWhat, ToolSettings};

@@ -2,10 +2,14 @@
 //! is set for them.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
-use windlass_spec::registry::{CategoryName, Permission, RateLimits, Resolved};
-use windlass_spec::{AgentName, TimeoutSeconds, ToolName, ToolSpecification, nearest};
+use windlass_spec::registry::{CategoryName, Environment, Permission, RateLimits, Resolved};
+use windlass_spec::{
+    AgentName, NonEmptyText, TimeoutSeconds, ToolName, ToolSpecification, nearest,
+};
 
 use crate::configuration::{Category, Configuration};
 use crate::mistake::{Mistake, did_you_mean, quoted};
@@ -19,7 +23,7 @@ pub struct ToolSettings {
     /// The category it belongs to: the one that configures it, else the one it declares.
     pub category: Option<CategoryName>,
     /// Why it cannot be used, if it cannot: what is switched off, where, and by which line.
-    pub switched_off: Option<String>,
+    pub switched_off: Option<SwitchedOff>,
     /// What it demands of whom it is called for.
     pub demands: BTreeSet<Permission>,
     /// How many calls may be made to it.
@@ -30,6 +34,88 @@ pub struct ToolSettings {
     pub timeout: TimeoutSeconds,
     /// The values that its parameters have when a call leaves them out.
     pub parameters: Map<String, Value>,
+}
+
+/// Why a tool cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwitchedOff {
+    /// The tool.
+    pub tool: ToolName,
+    /// What is switched off.
+    pub what: SwitchedOffWhat,
+}
+
+/// What is switched off, so that a tool cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SwitchedOffWhat {
+    /// The tool itself.
+    Tool(SwitchedOffBy),
+    /// Its category.
+    Category(CategoryName, SwitchedOffBy),
+    /// Its category does not exist.
+    UnknownCategory(NonEmptyText),
+}
+
+/// The setting that switches something off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwitchedOffBy {
+    /// The environment in which it does, if it does not everywhere.
+    pub environment: Option<Environment>,
+    /// Where it is written.
+    pub origin: Option<Origin>,
+}
+
+impl SwitchedOff {
+    /// The cause alone, for a message that already says that the tool is switched off.
+    #[must_use]
+    pub fn cause(&self) -> String {
+        match &self.what {
+            SwitchedOffWhat::Tool(by) => {
+                let environment = by.environment.as_ref();
+                let environment = environment.map(|environment| format!("in {environment}"));
+                let origin = by.origin.as_ref().map(|origin| format!("at {origin}"));
+                match (environment, origin) {
+                    (Some(environment), Some(origin)) => format!("{environment}, {origin}"),
+                    (Some(cause), None) | (None, Some(cause)) => cause,
+                    (None, None) => "by the configuration".to_owned(),
+                }
+            }
+            SwitchedOffWhat::Category(..) | SwitchedOffWhat::UnknownCategory(_) => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for SwitchedOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.what {
+            SwitchedOffWhat::Tool(by) => write!(f, "the tool `{}` is switched off{by}", self.tool),
+            SwitchedOffWhat::Category(category, by) => {
+                write!(f, "its category `{category}` is switched off{by}")
+            }
+            SwitchedOffWhat::UnknownCategory(category) => {
+                write!(f, "its category `{category}` does not exist")
+            }
+        }
+    }
+}
+
+/// What follows "is switched off": in which environment, and where that is written.
+impl fmt::Display for SwitchedOffBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(environment) = &self.environment {
+            write!(f, " in {environment}")?;
+        }
+        match &self.origin {
+            Some(origin) => write!(f, ", at {origin}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Serialize for SwitchedOff {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 impl Configuration {
@@ -83,12 +169,15 @@ impl Configuration {
         &self,
         name: &ToolName,
         specification: Option<&ToolSpecification>,
-    ) -> Option<String> {
+    ) -> Option<SwitchedOff> {
         let declared = specification?.attributes().category.as_ref()?;
         if self.category_of(name, specification).is_some() {
             return None;
         }
-        Some(format!("its category `{declared}` does not exist"))
+        Some(SwitchedOff {
+            tool: name.clone(),
+            what: SwitchedOffWhat::UnknownCategory(declared.clone()),
+        })
     }
 
     fn timeout(
@@ -109,38 +198,46 @@ impl Configuration {
         name: &ToolName,
         category: Option<&Category>,
         set: Option<&Resolved>,
-    ) -> Option<String> {
+    ) -> Option<SwitchedOff> {
         let category = category?;
         let environment = self.environment();
-        let category_name = category.category.name.as_str();
+        let category_name = &category.category.name;
         let there = category.overrides.get(environment);
-        let top = ["categories", category_name];
+        let top = ["categories", category_name.as_str()];
+        let switched_off = |what| SwitchedOff {
+            tool: name.clone(),
+            what,
+        };
         if !there.copied().unwrap_or(category.category.enabled) {
-            let what = format!("its category `{category_name}`");
-            return Some(self.told_off(&what, &top));
+            let by = self.switched_off_by(&top);
+            let what = SwitchedOffWhat::Category(category_name.clone(), by);
+            return Some(switched_off(what));
         }
         let enabled = set.is_none_or(|set| set.enabled);
         (!enabled).then(|| {
             let path = [&top[..], &["tools", name.as_str()]].concat();
-            self.told_off(&format!("the tool `{name}`"), &path)
+            switched_off(SwitchedOffWhat::Tool(self.switched_off_by(&path)))
         })
     }
 
-    /// Says what switches off what is configured at a path: the override for the environment if
-    /// there is one, else what holds everywhere.
-    fn told_off(&self, what: &str, path: &[&str]) -> String {
+    /// What switches off what is configured at a path: the override for the environment if there is one,
+    /// else what holds everywhere.
+    fn switched_off_by(&self, path: &[&str]) -> SwitchedOffBy {
         let environment = self.environment();
         let here = ["environment_overrides", environment.as_str(), "enabled"];
-        match self.inner.tree.at(&[path, &here].concat()) {
-            Some(node) => format!(
-                "{what} is switched off in {environment}, at {}",
-                node.origin
-            ),
-            None => {
-                let node = self.inner.tree.at(&[path, &["enabled"]].concat());
-                let at = node.map_or(String::new(), |node| format!(", at {}", node.origin));
-                format!("{what} is switched off{at}")
-            }
+        let origin = |path: &[&str]| {
+            let node = self.inner.tree.at(path);
+            node.map(|node| node.origin.clone())
+        };
+        match origin(&[path, &here].concat()) {
+            Some(origin) => SwitchedOffBy {
+                environment: Some(environment.clone()),
+                origin: Some(origin),
+            },
+            None => SwitchedOffBy {
+                environment: None,
+                origin: origin(&[path, &["enabled"]].concat()),
+            },
         }
     }
 

@@ -233,6 +233,12 @@ impl Approval {
         &self.request
     }
 
+    /// The same, in exchange for the approval.
+    #[must_use]
+    pub fn into_request(self) -> Request {
+        self.request
+    }
+
     /// The question.
     #[must_use]
     pub const fn question(&self) -> &Question {

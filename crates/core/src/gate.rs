@@ -9,7 +9,8 @@ mod permit;
 mod rules;
 
 pub use decision::{Covered, Decision, Stage, Verdict};
-pub use permit::Permit;
+pub(crate) use permit::permit;
+pub use permit::{Permit, PermitError};
 pub use rules::{DEFAULT_ENVIRONMENT, EVERYBODY, Entitlement, Governance, Rules, ToolRule};
 
 use std::collections::BTreeSet;
@@ -74,8 +75,6 @@ fn known_tool(call: &CallRecord, context: &GateContext<'_>, _: &Rules) -> Option
 fn enabled(call: &CallRecord, _: &GateContext<'_>, rules: &Rules) -> Option<Decision> {
     let name = call.tool_name().as_str();
     rules.switched_off(name).map(|why| {
-        let said = format!("the tool `{name}` is switched off, ");
-        let why = why.strip_prefix(&said).unwrap_or(why);
         let reason = format!("the tool `{name}` is switched off ({why}); go on without it");
         Decision::deny(Stage::Enabled, ErrorCategory::PermissionDenied, reason)
     })

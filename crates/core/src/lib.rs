@@ -6,6 +6,7 @@
 //! runtime.
 
 pub mod approval;
+mod catalog;
 pub mod durable;
 pub mod gate;
 pub mod limits;

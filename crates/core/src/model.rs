@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use windlass_spec::{Message, MessageRole, ToolSpecification};
 
-/// The tool a model calls to end its run.
-pub const FINISH: &str = "finish";
+pub use windlass_spec::reserved::FINISH;
 
 /// Everything a model is shown for one turn. The same state gives the same request, byte for byte.
 #[derive(Debug, Clone, PartialEq)]

@@ -80,6 +80,15 @@ pub(crate) fn read(
     (examples, errors)
 }
 
+/// The tools that the examples of a text name, as far as they can be read.
+pub(crate) fn named_tools(text: &str) -> impl Iterator<Item = String> {
+    marked_comments(text).into_iter().filter_map(|marked| {
+        let mut values = serde_json::Deserializer::from_str(&marked.rest).into_iter::<Value>();
+        let example = values.next()?.ok()?;
+        Some(example.get("tool")?.as_str()?.to_owned())
+    })
+}
+
 fn read_one(
     marked: &Marked,
     draft: Option<usize>,

@@ -30,7 +30,7 @@ pub use decision::{Decision, Fault};
 pub use error::{Place, PolicyError, PolicyWarning, Problem};
 pub use explain::{Change, Explanation, RulePart};
 pub use floor::{FloorReason, FloorSettings, Unstated, floor, floor_reason};
-pub use load::{DEFAULT_POLICIES, Policies, Rule, RuleEffect};
+pub use load::{DEFAULT_POLICIES, Policies, Rule, RuleEffect, named_tools};
 pub use replay::{Difference, replay};
 pub use request::{Request, Session};
 pub use verdict::{Verdict, default_security_level};

@@ -192,6 +192,22 @@ impl Policies {
     }
 }
 
+/// The tools that a text names, in its rules and in their examples. Groups of tools are among them, under
+/// the names that they have in rules.
+///
+/// # Errors
+/// What is wrong with the form of the text. Whether the tools exist is not looked at.
+pub fn named_tools(text: &str) -> Result<BTreeSet<String>, Vec<PolicyError>> {
+    let types = EntityTypes::new().map_err(|error| vec![error.into()])?;
+    let drafts = parse(text)?;
+    let literals = drafts
+        .iter()
+        .flat_map(|draft| draft.policy.entity_literals());
+    let actions = literals.filter(|entity| types.is_action(entity));
+    let named = actions.map(|action| action.id().unescaped().to_owned());
+    Ok(named.chain(example::named_tools(text)).collect())
+}
+
 impl Rule {
     fn new(text: &str, draft: &Draft) -> Self {
         let policy = &draft.policy;

@@ -56,6 +56,10 @@ impl EntityTypes {
         EntityUid::from_type_name_and_id(self.action.clone(), EntityId::new(name))
     }
 
+    pub(crate) fn is_action(&self, entity: &EntityUid) -> bool {
+        *entity.type_name() == self.action
+    }
+
     /// The entity of an action, in its groups.
     pub(crate) fn action_entity(&self, name: &str, groups: &[String]) -> Entity {
         let groups = groups.iter().map(|group| self.action(group)).collect();

@@ -126,7 +126,7 @@ impl Configured {
             }
             let rule = ToolRule {
                 category: settings.category,
-                switched_off: settings.switched_off,
+                switched_off: settings.switched_off.map(|off| off.cause()),
                 demands: settings.demands,
                 limits: settings.rate_limits,
                 timeout: Some(settings.timeout),

@@ -13,6 +13,7 @@ pub mod plan;
 mod read;
 mod records;
 pub mod registry;
+pub mod reserved;
 mod risk;
 pub mod server;
 mod signature;

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use windlass_core::risk::{Annotations, Trust};
 use windlass_gram::{Diagnostic, LineIndex};
+use windlass_spec::reserved::{ReservedName, check_name};
 use windlass_spec::{
     NonEmptyText, Signature, SignatureError, TextError, ToolAttributes, ToolName, Type,
 };
@@ -196,6 +197,9 @@ impl ToolBuilder {
         let mut problems = Vec::new();
         let name = ToolName::new(self.name.clone())
             .map_err(|error| problems.push(ToolProblem::Name(error)));
+        if let Err(error) = check_name(&self.name) {
+            problems.push(ToolProblem::Reserved(error));
+        }
         let description = NonEmptyText::new(self.description)
             .map_err(|_| problems.push(ToolProblem::EmptyDescription));
         let schema = self
@@ -318,6 +322,9 @@ pub enum ToolProblem {
     /// Its name is no name.
     #[error("the name is refused: {0}")]
     Name(TextError),
+    /// Its name is reserved.
+    #[error(transparent)]
+    Reserved(ReservedName),
     /// It does not say what it does.
     #[error("the description is empty: say what the tool does, for the model that may choose it")]
     EmptyDescription,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use windlass_core::approval::{Identity, Principal};
-use windlass_core::run::Run;
+use windlass_core::run::{CallKind, Run};
 use windlass_policy::{Request, replay};
 use windlass_spec::{CallId, NonEmptyText, ToolSpecification};
 use windlass_store::{RunFilter, RunSummary, Store};
@@ -136,8 +136,8 @@ fn requests_of(summary: &RunSummary, run: &Run) -> Vec<(CallId, Request<'static>
     let who = Identity::new(tenant, principal);
     run.calls()
         .filter(|call| {
-            let name = call.tool_name().as_str();
-            !run.is_sub_agent(name) && !run.is_for_people(name)
+            run.kind(call.id())
+                .is_some_and(|kind| kind != CallKind::SubAgent && !kind.is_answered_by_person())
         })
         .filter_map(|call| {
             let request = run.policy_request(call.id(), &who).ok()?;

@@ -155,13 +155,19 @@ fn a_tool_can_demand_more_than_its_category() {
 #[test]
 fn why_a_tool_is_switched_off_is_told() {
     let find = of_category("find", "crm_tools");
-    let off = settings(&crm("staging"), &find).switched_off.unwrap();
+    let off = settings(&crm("staging"), &find)
+        .switched_off
+        .unwrap()
+        .to_string();
     assert_eq!(
         off,
         "the tool `find` is switched off in staging, at windlass.toml:18"
     );
     let find = of_category("find", "web_tools");
-    let off = |text: &str| settings(&configured(text), &find).switched_off.unwrap();
+    let off = |text: &str| {
+        let off = settings(&configured(text), &find).switched_off;
+        off.unwrap().to_string()
+    };
     assert_eq!(
         off("[categories.web_tools.tools.find]\nenabled = false"),
         "the tool `find` is switched off, at windlass.toml:2"
@@ -176,6 +182,26 @@ fn why_a_tool_is_switched_off_is_told() {
     );
     let on = "[categories.web_tools]\nenabled = false\n[categories.web_tools.environment_overrides.development]\nenabled = true";
     assert_eq!(settings(&configured(on), &find).switched_off, None);
+}
+
+#[test]
+fn cause_does_not_repeat_that_the_tool_is_switched_off() {
+    let cause = |configuration: &Configuration, category: &str| {
+        let find = of_category("find", category);
+        let off = settings(configuration, &find).switched_off;
+        off.unwrap().cause()
+    };
+    assert_eq!(
+        cause(&crm("staging"), "crm_tools"),
+        "in staging, at windlass.toml:18"
+    );
+    let tool = configured("[categories.web_tools.tools.find]\nenabled = false");
+    assert_eq!(cause(&tool, "web_tools"), "at windlass.toml:2");
+    let category = configured("[categories.web_tools]\nenabled = false");
+    assert_eq!(
+        cause(&category, "web_tools"),
+        "its category `web_tools` is switched off, at windlass.toml:2"
+    );
 }
 
 #[test]
@@ -231,8 +257,8 @@ fn a_tool_of_a_category_that_does_not_exist_is_off() {
     let lost = of_category("lost", "nowhere");
     let off = settings(&Configuration::default(), &lost).switched_off;
     assert_eq!(
-        off.as_deref(),
-        Some("its category `nowhere` does not exist")
+        off.unwrap().to_string(),
+        "its category `nowhere` does not exist"
     );
     // The category that configures it counts.
     let found = configured("[categories.web_tools.tools.lost]");

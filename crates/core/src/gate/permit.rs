@@ -1,11 +1,13 @@
-//! Permits: leave to run one tool once.
+//! Permits: the right to run one tool once.
 
 use serde_json::Value;
-use windlass_spec::ToolName;
+use windlass_spec::{CallId, CallRecord, CallState, ToolName, ToolSpecification};
 
-/// Leave to run one tool once with these arguments.
+use super::{Decision, Verdict};
+
+/// The right to run one tool once with these arguments.
 ///
-/// Only the gate makes one. A tool takes it by value, so whoever has no permit cannot run anything,
+/// Only the gate makes one, from a call whose decision and start are in the journal. A tool takes it by value, so whoever has no permit cannot run anything,
 /// and whoever has one can run that one call and no other, once. That is why it has no public
 /// constructor and can be neither copied nor read back from data: a permit that outlived its call
 /// would be a second call that nobody decided on.
@@ -16,12 +18,53 @@ pub struct Permit {
     arguments: Value,
 }
 
-impl Permit {
-    /// Called by the run machine alone, for a call its journal shows as allowed and about to run.
-    pub(crate) fn mint(tool: ToolName, arguments: Value) -> Self {
-        Self { tool, arguments }
-    }
+/// Why there is no permit for a call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PermitError {
+    /// There is no such call.
+    #[error("there is no call {0}")]
+    UnknownCall(CallId),
+    /// The gate did not decide that it may run.
+    #[error("the gate did not allow the call {0}")]
+    NotAllowed(CallId),
+    /// Its start is not in the journal, or its end is.
+    #[error("the call {call} is {state}; only a call that is about to run gets a permit")]
+    NotRunning {
+        /// The call.
+        call: CallId,
+        /// How far it is.
+        state: CallState,
+    },
+    /// It got its permit.
+    #[error("the call {0} has had its permit")]
+    Given(CallId),
+}
 
+/// The permit of a call that the gate decided about and whose start is recorded. That each call gets one
+/// permit is for the run to see to, which knows what it handed out.
+pub(crate) fn permit(
+    record: &CallRecord,
+    decision: Option<&Decision>,
+    specification: &ToolSpecification,
+) -> Result<Permit, PermitError> {
+    let call = record.id();
+    if record.state() != CallState::Running {
+        return Err(PermitError::NotRunning {
+            call: call.clone(),
+            state: record.state(),
+        });
+    }
+    if decision.is_none_or(|decision| decision.verdict() == Verdict::Deny) {
+        return Err(PermitError::NotAllowed(call.clone()));
+    }
+    let arguments = Value::Object(record.arguments().clone());
+    Ok(Permit {
+        tool: record.tool_name().clone(),
+        arguments: specification.signature().with_defaults(&arguments),
+    })
+}
+
+impl Permit {
     /// The tool that may run.
     #[must_use]
     pub fn tool(&self) -> &ToolName {
@@ -38,5 +81,42 @@ impl Permit {
     #[must_use]
     pub fn into_arguments(self) -> Value {
         self.arguments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+    use windlass_spec::{CallChange, NonEmptyText, Signature, Timestamp, Type};
+
+    use super::*;
+
+    #[test]
+    fn permit_is_made_only_of_a_decision_that_allows_the_call() {
+        let at = Timestamp::from_microseconds(0);
+        let name = ToolName::new("note").unwrap();
+        let signature = Signature::new(Vec::new(), Type::Text).unwrap();
+        let description = NonEmptyText::new("Writes a note").unwrap();
+        let specification = ToolSpecification::new(name.clone(), description, signature);
+        let call: CallId = "r1:1:0".parse().unwrap();
+        let mut record = CallRecord::requested(call.clone(), name, Map::new(), at);
+        let decision = |verdict: &str| -> Decision {
+            serde_json::from_value(json!({"verdict": verdict, "stage": "policy"})).unwrap()
+        };
+        let allow = decision("allow");
+        let made = |record: &CallRecord, decision: Option<&Decision>| {
+            permit(record, decision, &specification)
+        };
+        assert!(matches!(
+            made(&record, Some(&allow)),
+            Err(PermitError::NotRunning { .. })
+        ));
+        record.advance(CallChange::Start, at).unwrap();
+        let refused = PermitError::NotAllowed(call);
+        assert_eq!(made(&record, None).unwrap_err(), refused);
+        let deny = decision("deny");
+        assert_eq!(made(&record, Some(&deny)).unwrap_err(), refused);
+        let permit = made(&record, Some(&allow)).unwrap();
+        assert_eq!(permit.into_arguments(), json!({}));
     }
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use windlass_policy::{DEFAULT_POLICIES, FloorSettings, Policies, PolicyError};
+use windlass_policy::{DEFAULT_POLICIES, FloorSettings, Policies, PolicyError, named_tools};
 use windlass_spec::registry::{CategoryName, Permission, RateLimits};
 use windlass_spec::{Agent, AgentName, RiskLevel, TimeoutSeconds, ToolName, ToolSpecification};
 
 use crate::approval::{DEFAULT_UNDO_WINDOW, Identity};
+use crate::catalog::{CallKind, callable};
 use crate::limits::{Breaker, Limit, Scope};
 use crate::risk::{Annotations, Assessment, KnownTool, ToolRisk, Trust};
-use crate::run::offered;
 
 /// Where runs take place if nobody says.
 pub const DEFAULT_ENVIRONMENT: &str = "development";
@@ -57,7 +57,7 @@ pub struct Governance {
 pub struct ToolRule {
     /// The category it belongs to.
     pub category: Option<CategoryName>,
-    /// Why it is switched off, if it is.
+    /// What switched it off, if something did: the cause alone, as it stands in parentheses.
     pub switched_off: Option<String>,
     /// What whoever calls it must hold.
     pub demands: BTreeSet<Permission>,
@@ -127,29 +127,29 @@ impl Rules {
         agent: &Agent,
         agents: &[Agent],
     ) -> Result<Self, Vec<PolicyError>> {
-        let tools = offered(agent, agents);
-        // A policy may be about tools that other agents have. Only those it may name are looked at:
-        // each costs time.
+        let callable = callable(agent, agents);
+        // A policy may be about tools that other agents have. Only those it names are looked at: each
+        // costs time.
+        let named = match governance.other_tools.is_empty() {
+            true => BTreeSet::new(),
+            false => named_tools(&governance.policies)?,
+        };
         let is_other = |tool: &&Arc<ToolSpecification>| {
             let name = tool.name();
-            tools.iter().all(|own| own.name() != name)
-                && governance.policies.contains(&format!("\"{name}\""))
+            callable.iter().all(|(_, own)| own.name() != name) && named.contains(name.as_str())
         };
         let others = governance.other_tools.iter().filter(is_other);
-        let specifications = tools.iter().chain(others).map(AsRef::as_ref);
+        let own = callable.iter().map(|(_, tool)| tool);
+        let specifications = own.chain(others).map(AsRef::as_ref);
         let policies = Policies::load(&governance.policies, specifications)?;
-        let risks = tools.iter().map(|tool| {
+        let risks = callable.iter().map(|(kind, tool)| {
             let name = tool.name();
             let method = governance.http_methods.get(name.as_str());
             let annotated = governance.annotations.get(name.as_str());
             let (annotations, trust) = annotated.copied().unwrap_or_default();
             // Questions and searches change nothing, whatever words are in them.
-            let is_own = agent.tool(name.as_str()).is_some();
-            let is_sub_agent = agent
-                .agents()
-                .iter()
-                .any(|other| other.as_str() == name.as_str());
-            let harmless = (!is_own && !is_sub_agent).then_some(RiskLevel::Reversible);
+            let is_of_agent = matches!(kind, CallKind::Tool | CallKind::SubAgent);
+            let harmless = (!is_of_agent).then_some(RiskLevel::Reversible);
             let said = governance.overrides.get(name.as_str()).copied();
             let known = KnownTool {
                 operator_override: said.or(harmless),

@@ -1,144 +1,180 @@
-//! What a run has left of the calls it may make. The runs that work for it, as sub-agents or for tasks of
-//! its plans, make theirs out of the same number: one that begins is lent a share of what is left, and what
-//! it did not use comes back when it ends. All of this follows from the events, so whoever folds them finds
-//! the same shares.
+//! What a run may use and has used: tokens, money, time, and calls. The runs that work for it, as sub-agents
+//! or for tasks of its plans, make their calls out of the same number: one that begins is lent a share of
+//! what is left, and what it did not use comes back when it ends. All of this follows from the events, so
+//! each process that folds them finds the same shares.
 
-use windlass_spec::plan::{PlanTaskId, Work};
-use windlass_spec::{CallId, CallState, Turn};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-use super::plan::PlanState;
-use super::state::{Entry, Run, TurnState};
-use crate::gate::{Decision, Verdict};
+use windlass_spec::{CallId, Timestamp, Turn};
 
-impl Run {
-    /// How many of its calls a run has used: its own, also those that are yet to run, and those of the
-    /// runs that work for it. What one of these may still make counts until it is over.
-    #[must_use]
-    pub fn calls_used(&self) -> u32 {
-        let of_turns = self.turns.iter().map(TurnState::calls_used);
-        of_turns.fold(0, u32::saturating_add)
+use super::settings::{Budget, Settings};
+use crate::model::Usage;
+
+/// The limits of a run and what is used of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Allowance {
+    settings: Settings,
+    usage: Usage,
+    started_at: Timestamp,
+    now: Timestamp,
+    /// Microseconds in which the run waited for people, or no process was at it.
+    waited: u64,
+    /// By turn, the calls that other runs made, or may make that are not over.
+    calls_of_others: BTreeMap<Turn, u32>,
+    /// The calls that are lent to runs of sub-agents that are not over.
+    lent: BTreeMap<CallId, u32>,
+}
+
+impl Allowance {
+    pub(super) fn new(settings: Settings, at: Timestamp) -> Self {
+        Self {
+            settings,
+            usage: Usage::default(),
+            started_at: at,
+            now: at,
+            waited: 0,
+            calls_of_others: BTreeMap::new(),
+            lent: BTreeMap::new(),
+        }
     }
 
-    /// How many calls are left for whoever begins now.
-    pub(super) fn calls_left(&self) -> u32 {
-        self.settings.max_calls.saturating_sub(self.calls_used())
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
-    /// The calls of other runs that were made, or may be made, for what earlier turns asked for. Those of
-    /// the same turn do not count: a call in it is decided about by its place, whatever ends first.
+    pub(super) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// The time of the last event.
+    pub(super) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    pub(super) fn spend(&mut self, usage: Usage) {
+        self.usage += usage;
+    }
+
+    /// Takes the time of an event. Time in which the run waited does not count.
+    pub(super) fn pass_time(&mut self, at: Timestamp, was_idle: bool) {
+        if was_idle {
+            self.waited += at.microseconds_since(self.now);
+        }
+        // Clocks can be set back; a run's time cannot.
+        self.now = self.now.max(at);
+    }
+
+    /// How long the run was at work.
+    pub(super) fn time_used(&self, now: Timestamp) -> Duration {
+        let since = now.microseconds_since(self.started_at);
+        Duration::from_micros(since.saturating_sub(self.waited))
+    }
+
+    /// How long it may still work; `None` if there is no limit.
+    pub(super) fn time_left(&self, now: Timestamp) -> Option<Duration> {
+        let limit = Duration::from_secs(self.settings.max_seconds?);
+        Some(limit.saturating_sub(self.time_used(now)))
+    }
+
+    /// Whether its time is used up.
+    pub(super) fn is_out_of_time(&self) -> bool {
+        self.time_left(self.now) == Some(Duration::ZERO)
+    }
+
+    /// The budget of tokens or money that is used up, if one is.
+    pub(super) fn used_up(&self) -> Option<Budget> {
+        let is_reached = |limit: Option<u64>, used| limit.is_some_and(|limit| used >= limit);
+        if is_reached(self.settings.max_tokens, self.tokens()) {
+            Some(Budget::Tokens)
+        } else if is_reached(self.settings.max_microdollars, self.microdollars()) {
+            Some(Budget::Money)
+        } else {
+            None
+        }
+    }
+
+    /// The limits less what is used, for a run that may make so many calls for this one.
+    pub(super) fn rest(&self, max_calls: u32, at: Timestamp) -> Settings {
+        let left = |limit: Option<u64>, used| limit.map(|limit| limit.saturating_sub(used));
+        Settings {
+            max_calls,
+            max_tokens: left(self.settings.max_tokens, self.tokens()),
+            max_microdollars: left(self.settings.max_microdollars, self.microdollars()),
+            // A second that has begun is left, so that a child is never stopped before its parent.
+            max_seconds: self.time_left(at).map(|left| left.as_secs() + 1),
+            ..self.settings.clone()
+        }
+    }
+
+    /// The calls of other runs that were made, or may be made, for this one.
+    pub(super) fn calls_of_others(&self) -> u32 {
+        let calls = self.calls_of_others.values();
+        calls.fold(0, |sum, calls| sum.saturating_add(*calls))
+    }
+
+    /// Those that earlier turns asked for. Those of the same turn do not count: a call in it is decided
+    /// about by its position, whatever ends first.
     pub(super) fn calls_of_others_before(&self, turn: Turn) -> u32 {
-        let earlier = self.turns.iter().take_while(|earlier| earlier.turn < turn);
-        earlier
-            .map(TurnState::calls_of_others)
-            .fold(0, u32::saturating_add)
+        let earlier = self.calls_of_others.range(..turn);
+        earlier.fold(0, |sum, (_, calls)| sum.saturating_add(*calls))
     }
 
-    /// What the run of a sub-agent may use that is about to begin: as much as each of those that share
-    /// what is left.
-    pub(super) fn share_of_sub_agent(&self) -> u32 {
-        let entries = self.turns.iter().flat_map(|turn| &turn.entries);
-        let is_sharer = |entry: &&Entry| {
-            entry.call().is_some_and(|record| {
-                let (name, state) = (record.tool_name().as_str(), record.state());
-                match state {
-                    CallState::Pending => self.is_sub_agent(name) || self.is_planning(name),
-                    CallState::Running => self.is_planning(name),
-                    _ => false,
-                }
-            })
-        };
-        share(self.calls_left(), entries.filter(is_sharer).count())
+    /// How many calls are left for a run that begins now, if this one has made so many itself.
+    pub(super) fn calls_left(&self, own: u32) -> u32 {
+        let used = own.saturating_add(self.calls_of_others());
+        self.settings.max_calls.saturating_sub(used)
     }
 
-    /// What the run of a task may use that is about to begin: one call if that is all it is, else as much
-    /// as each of the tasks that may run beside it.
-    pub(super) fn share_of_task(&self, plan: &CallId, task: &PlanTaskId) -> u32 {
-        let Some(plan) = self.plan(plan) else {
-            return 0;
-        };
-        match plan.task(task.as_str()).map(|(task, _)| &task.work) {
-            Some(Work::Call { .. }) => self.calls_left().min(1),
-            Some(Work::Agent(_)) => share(self.calls_left(), plan.beside()),
-            Some(Work::ByHand) | None => 0,
-        }
+    /// Whether calls are lent to the run of a sub-agent that is not over.
+    pub(super) fn has_lent(&self) -> bool {
+        self.lent.values().any(|calls| *calls > 0)
     }
 
-    /// The task of a plan that is to begin next. One for which no call is left waits as long as some may
-    /// come back; when none can, it begins and fails for want of one.
-    #[must_use]
-    pub fn next_task(&self, plan: &PlanState) -> Option<PlanTaskId> {
-        let next = plan.can_begin().first().map(|task| task.id.clone());
-        next.filter(|_| self.calls_left() > 0 || !self.has_lent())
+    /// How many calls the run of a sub-agent may make.
+    pub(super) fn lent_to(&self, call: &CallId) -> u32 {
+        self.lent.get(call).copied().unwrap_or(0)
     }
 
-    /// Whether tasks of a plan wait for calls to come back.
-    #[must_use]
-    pub fn waits_for_calls(&self, plan: &PlanState) -> bool {
-        !plan.can_begin().is_empty() && self.next_task(plan).is_none()
+    /// Lends calls to the run of a sub-agent.
+    pub(super) fn lend(&mut self, call: &CallId, calls: u32) {
+        self.lent.insert(call.clone(), calls);
+        self.lend_to_task(call.turn, calls);
     }
 
-    /// Whether calls are lent to a run that is not over.
-    fn has_lent(&self) -> bool {
-        let mut entries = self.turns.iter().flat_map(|turn| &turn.entries);
-        let to_sub_agents = entries.any(|entry| match entry {
-            Entry::Call { record, stand, .. } => {
-                record.state() == CallState::Running && stand.calls > 0
-            }
-            Entry::Mistake { .. } | Entry::Finish => false,
-        });
-        to_sub_agents || self.plans.iter().any(PlanState::has_lent)
+    /// Takes back what was lent for a call that has ended, in which so many were used.
+    pub(super) fn take_back(&mut self, call: &CallId, used: u32) {
+        let lent = self.lent.remove(call).unwrap_or(0);
+        self.take_back_from_task(call.turn, lent, used);
     }
 
-    /// Lends calls to the run of a task.
-    pub(super) fn lend_to_task(&mut self, calls: u32) {
-        if let Some(turn) = self.turns.last_mut() {
-            turn.calls_of_tasks = turn.calls_of_tasks.saturating_add(calls);
-        }
+    /// Lends calls to the run of a task in a turn.
+    pub(super) fn lend_to_task(&mut self, turn: Turn, calls: u32) {
+        let of_turn = self.calls_of_others.entry(turn).or_default();
+        *of_turn = of_turn.saturating_add(calls);
     }
 
     /// Takes back what the run of a task did not use. A task ends in the turn in which it began, because
     /// the call that carries out its plan does not end before.
-    pub(super) fn take_back_from_task(&mut self, lent: u32, used: u32) {
-        if let Some(turn) = self.turns.last_mut() {
-            let others = turn.calls_of_tasks.saturating_sub(lent);
-            turn.calls_of_tasks = others.saturating_add(used);
-        }
-    }
-}
-
-impl TurnState {
-    fn calls_used(&self) -> u32 {
-        let own = self.entries.iter().filter(|entry| entry.is_used()).count();
-        let own = u32::try_from(own).unwrap_or(u32::MAX);
-        own.saturating_add(self.calls_of_others())
+    pub(super) fn take_back_from_task(&mut self, turn: Turn, lent: u32, used: u32) {
+        let of_turn = self.calls_of_others.entry(turn).or_default();
+        *of_turn = of_turn.saturating_sub(lent).saturating_add(used);
     }
 
-    fn calls_of_others(&self) -> u32 {
-        let of_sub_agents = self.entries.iter().map(|entry| match entry {
-            Entry::Call { stand, .. } => stand.calls,
-            Entry::Mistake { .. } | Entry::Finish => 0,
-        });
-        of_sub_agents.fold(self.calls_of_tasks, u32::saturating_add)
+    fn tokens(&self) -> u64 {
+        self.usage.input_tokens + self.usage.output_tokens
     }
-}
 
-impl Entry {
-    /// Whether it is a call that has run or may yet: what was denied, rejected, undone or too late has not
-    /// and will not.
-    fn is_used(&self) -> bool {
-        let Self::Call {
-            record, decision, ..
-        } = self
-        else {
-            return false;
-        };
-        decision.as_deref().map(Decision::verdict) != Some(Verdict::Deny)
-            && (record.was_permitted() || record.state() == CallState::Pending)
+    fn microdollars(&self) -> u64 {
+        self.usage.microdollars.unwrap_or(0)
     }
 }
 
 /// An equal part of what is left for some, of which one begins now. What does not divide goes to the first.
-fn share(left: u32, among: usize) -> u32 {
+pub(super) fn share(left: u32, among: usize) -> u32 {
     let among = u32::try_from(among).unwrap_or(u32::MAX);
     left.div_ceil(among.max(1))
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use windlass_spec::{
     AgentResponse, CallRecord, Confidence, NonEmptyText, OutputError, ReasoningStep, TaskOutput,
 };
 
-use super::state::{Entry, Run, TurnState};
+use super::{Entry, Run, TurnState};
 
 /// How sure anyone can be of an answer that the model did not give as one.
 const CONFIDENCE_WITHOUT_FINISH: f64 = 0.2;
@@ -29,10 +29,8 @@ impl Run {
     pub fn response(&self) -> AgentResponse {
         let nothing = "No answer was found.";
         let answer = self.best_answer().unwrap_or_else(|| nothing.to_owned());
-        let stated = self
-            .answer
-            .as_ref()
-            .map_or("", |answer| answer.reasoning.as_str());
+        let stated = self.transcript.answer();
+        let stated = stated.map_or("", |answer| answer.reasoning.as_str());
         let reasoning =
             non_empty(stated).unwrap_or_else(|| NonEmptyText::or(&self.told_steps(), nothing));
         AgentResponse::new(
@@ -49,11 +47,8 @@ impl Run {
     /// If the steps do not make a trace, which a journal that folds never leads to.
     pub fn output(&self, task_id: NonEmptyText) -> Result<TaskOutput, OutputError> {
         let steps = self.steps();
-        match self
-            .answer
-            .as_ref()
-            .and_then(|answer| non_empty(&answer.answer))
-        {
+        let answer = self.transcript.answer();
+        match answer.and_then(|answer| non_empty(&answer.answer)) {
             Some(answer) => TaskOutput::finished(task_id, answer, self.confidence(), steps),
             None => {
                 let answer = self.best_answer().unwrap_or_default();
@@ -65,7 +60,7 @@ impl Run {
     /// The turns as reasoning steps: one for each.
     #[must_use]
     pub fn steps(&self) -> Vec<ReasoningStep> {
-        self.turns
+        self.turns()
             .iter()
             .filter_map(|turn| self.step(turn))
             .collect()
@@ -76,7 +71,7 @@ impl Run {
         let records: Vec<&CallRecord> = turn.entries.iter().filter_map(Entry::record).collect();
         let thought = thought(turn, &records);
         if records.is_empty() {
-            let answer = non_empty(&self.answer.as_ref()?.answer)?;
+            let answer = non_empty(&self.transcript.answer()?.answer)?;
             return Some(ReasoningStep::finish(
                 turn.turn,
                 thought,
@@ -90,10 +85,10 @@ impl Run {
 
     /// What the model answered, or the last that is known: what it said, or what a tool returned.
     fn best_answer(&self) -> Option<String> {
-        if let Some(answer) = &self.answer {
+        if let Some(answer) = self.transcript.answer() {
             return Some(answer.answer.clone());
         }
-        self.turns.iter().rev().find_map(|turn| {
+        self.turns().iter().rev().find_map(|turn| {
             let said = turn.answer.text.trim();
             let observed = || {
                 let ended = turn.entries.iter().rev().find(|entry| {
@@ -101,7 +96,7 @@ impl Run {
                         .call()
                         .is_some_and(|call| matches!(call.outcome(), Some(Ok(_))))
                 });
-                ended.map(|entry| self.observation(entry))
+                ended.map(|entry| self.transcript.observation(entry))
             };
             if said.is_empty() {
                 observed()
@@ -112,7 +107,7 @@ impl Run {
     }
 
     fn confidence(&self) -> Confidence {
-        match &self.answer {
+        match self.transcript.answer() {
             Some(answer) => answer.confidence,
             None if self.best_answer().is_some() => {
                 Confidence::clamped(CONFIDENCE_WITHOUT_FINISH).0
@@ -124,7 +119,7 @@ impl Run {
     /// The reasoning in one paragraph, from the trace.
     fn told_steps(&self) -> String {
         let thoughts: Vec<String> = self
-            .turns
+            .turns()
             .iter()
             .map(|turn| {
                 let records: Vec<&CallRecord> =

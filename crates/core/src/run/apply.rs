@@ -1,22 +1,17 @@
-//! How events change a run.
+//! How events change a run: the table that sends each event to the parts it concerns, and the end that
+//! follows. Every event is checked before it changes anything, so one that is refused leaves the run as it
+//! was.
 
-use windlass_spec::{
-    CallChange, CallId, CallState, Effect, ErrorCategory, Failure, Timestamp, Turn,
-};
+use windlass_spec::{ErrorCategory, Timestamp, Turn};
 
-use super::event::{CallEnd, Event};
-use super::gating::with_set;
-use super::offer::Offer;
+use super::event::Event;
 use super::outcome::{FoldError, RunEnd};
+use super::reading::Reader;
 use super::settings::Budget;
-use super::stand::{Held, Step};
-use super::state::{Entry, Run};
-use crate::approval::Principal;
-use crate::gate::{Covered, Decision, Verdict};
-use crate::model::ModelErrorKind;
-
-/// How often a request may be shortened because the model found it too long.
-const MAX_SHORTENINGS: u32 = 3;
+use super::toolbox::Offer;
+use super::{CallKind, Run};
+use crate::gate::Covered;
+use crate::model::{ModelAnswer, ModelErrorKind};
 
 impl Run {
     /// Takes the next event.
@@ -25,6 +20,19 @@ impl Run {
     /// If the event does not fit. The run is then unchanged.
     pub fn apply(&mut self, event: &Event) -> Result<(), FoldError> {
         let was_idle = matches!(event, Event::Resumed { .. }) || self.is_waiting();
+        self.change(event)?;
+        self.allowance.pass_time(event.at(), was_idle);
+        if self.end.is_none() {
+            self.calls.extend_turn(self.allowance.now());
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// Sends an event to the parts it concerns. In each arm, what can fail comes before what changes
+    /// another part.
+    fn change(&mut self, event: &Event) -> Result<(), FoldError> {
+        let now = self.allowance.now();
         match event {
             Event::Started { .. } => return Err(FoldError::StartedTwice),
             Event::ModelAnswered { turn, answer, at } => {
@@ -48,10 +56,8 @@ impl Run {
                 gap,
                 ..
             } => {
-                if self.end.is_some() {
-                    return Err(FoldError::Ended);
-                }
-                self.offer_tools(Offer {
+                self.check_not_ended()?;
+                self.toolbox.apply(Offer {
                     intent: intent.as_deref().cloned(),
                     tools: tools.clone(),
                     left_out: left_out.clone(),
@@ -60,34 +66,43 @@ impl Run {
                 });
             }
             Event::Recalled { strategies, .. } => {
-                if self.end.is_some() {
-                    return Err(FoldError::Ended);
-                }
-                if self.recalled.is_some() || !self.turns.is_empty() {
+                self.check_not_ended()?;
+                if self.recalled().is_some() || !self.turns().is_empty() {
                     return Err(FoldError::RecalledLate);
                 }
-                self.recalled = Some(strategies.clone());
+                self.transcript.recall(strategies);
             }
-            Event::Decided { call, decision, at } => self.take_decision(call, decision, *at)?,
-            Event::Asked { approval, .. } => self.take_question(approval)?,
-            Event::Settled { approval, at } => self.take_settled(approval, *at)?,
+            Event::Decided { call, decision, at } => {
+                self.calls.decide(call, decision, *at)?;
+                if let Some(Covered::Request(granted)) = decision.covered_by() {
+                    self.grants.use_up(granted);
+                }
+            }
+            Event::Asked { approval, .. } => {
+                self.calls.entry(approval.call())?;
+                self.calls.ask((**approval).clone(), now)?;
+            }
+            Event::Settled { approval, at } => {
+                let show = |value: &_| self.transcript.shown(value);
+                if let Some(grant) = self.calls.settle(approval, *at, show)? {
+                    self.grants.add(grant);
+                }
+            }
             Event::Held {
                 call,
                 until,
                 deferred,
                 ..
-            } => self.hold_call(call, *until, *deferred)?,
-            Event::Released { call, .. } => self.hold_mut(call)?.is_released = true,
-            Event::Undone { call, by, at } => self.undo_call(call, by, *at)?,
+            } => self.calls.hold(call, *until, *deferred)?,
+            Event::Released { call, .. } => self.calls.release(call)?,
+            Event::Undone { call, by, at } => self.calls.undo(call, by, *at)?,
             Event::CallStarted { call, variant, at } => {
-                let calls = match self.is_of_sub_agent(call) {
-                    true => self.share_of_sub_agent(),
-                    false => 0,
-                };
-                self.start_call(call, *at)?;
-                if let Some(Entry::Call { stand, .. }) = self.entry_mut(call) {
-                    stand.variant.clone_from(variant);
-                    stand.calls = calls;
+                // What is left is shared while this call is among those that have not begun.
+                let is_sub_agent = self.kind(call) == Some(CallKind::SubAgent);
+                let share = is_sub_agent.then(|| self.share_of_sub_agent());
+                self.calls.start(call, variant.as_ref(), now, *at)?;
+                if let Some(share) = share {
+                    self.allowance.lend(call, share);
                 }
             }
             Event::CallEnded {
@@ -99,44 +114,28 @@ impl Run {
                 tainted,
                 at,
             } => {
-                let change = match end.clone() {
-                    CallEnd::Success(result) => CallChange::Succeed(result),
-                    CallEnd::Error(failure) => CallChange::Fail(failure),
-                    CallEnd::Timeout(failure) => CallChange::TimeOut(failure),
-                    CallEnd::Cancelled(failure) => CallChange::Cancel(failure),
-                    CallEnd::Unknown(failure) => CallChange::LoseTrack(failure),
-                };
-                self.advance(call, change, *at)?;
-                self.usage += *usage;
-                if let Some(Entry::Call { stand, .. }) = self.entry_mut(call) {
-                    stand.calls = *calls;
-                    stand.is_from_outside |= *tainted;
-                }
-                // Another process may have gone on with another implementation.
-                if let Some(variant) = ran.as_ref().and_then(|ran| ran.variant.as_ref())
-                    && let Some(Entry::Call { stand, .. }) = self.entry_mut(call)
-                {
-                    stand.variant = Some(variant.clone());
-                }
+                let variant = ran.as_ref().and_then(|ran| ran.variant.as_ref());
+                self.calls.end(call, end, variant, *tainted, *at)?;
+                self.allowance.take_back(call, *calls);
+                self.allowance.spend(*usage);
             }
-            Event::Planned { call, plan, at } => self.take_plan(call, plan, *at)?,
-            Event::Replanned { plan, tasks, .. } => {
-                let known = self.plan_mut(plan)?;
-                let replanned = known.replanned((**tasks).clone());
-                *known = replanned.map_err(|error| FoldError::Replan(plan.clone(), error))?;
+            Event::Planned { call, plan, at } => {
+                if !self.calls.is_creating_plan(call)? {
+                    return Err(FoldError::NoPlan(call.clone()));
+                }
+                self.plans.create(call, plan, *at)?;
             }
+            Event::Replanned { plan, tasks, .. } => self.plans.replan(plan, tasks)?,
             Event::TaskStarted {
                 plan,
                 task,
                 attempt,
                 at,
             } => {
-                if self.end.is_some() {
-                    return Err(FoldError::Ended);
-                }
-                let calls = self.share_of_task(plan, task);
-                self.plan_mut(plan)?.start(task, *attempt, calls, *at)?;
-                self.lend_to_task(calls);
+                self.check_not_ended()?;
+                let share = self.share_of_task(plan, task);
+                self.plans.start_task(plan, task, *attempt, share, *at)?;
+                self.allowance.lend_to_task(self.calls.last_turn(), share);
             }
             Event::TaskEnded {
                 plan,
@@ -147,9 +146,10 @@ impl Run {
                 calls,
                 at,
             } => {
-                let lent = self.plan_mut(plan)?.end(task, *attempt, end, *at)?;
-                self.take_back_from_task(lent, *calls);
-                self.usage += *usage;
+                let lent = self.plans.end_task(plan, task, *attempt, end, *at)?;
+                let turn = self.calls.last_turn();
+                self.allowance.take_back_from_task(turn, lent, *calls);
+                self.allowance.spend(*usage);
             }
             Event::TaskMarked {
                 plan,
@@ -161,45 +161,56 @@ impl Run {
                 ..
             } => {
                 let result = result.as_ref();
-                let plan = self.plan_mut(plan)?;
-                plan.mark(task, *status, result, *tainted, *at)?;
+                self.plans
+                    .mark_task(plan, task, *status, result, *tainted, *at)?;
             }
             Event::Cancelled { .. } => {
-                if self.end.is_some() {
-                    return Err(FoldError::Ended);
-                }
+                self.check_not_ended()?;
                 self.end = Some(RunEnd::Cancelled);
             }
             Event::TimePassed { .. } | Event::Resumed { .. } => {}
         }
-        if was_idle {
-            self.waited += event.at().microseconds_since(self.now);
-        }
-        // Clocks can be set back; a run's time cannot.
-        self.now = self.now.max(event.at());
-        if let Some(turn) = self.turns.last_mut().filter(|_| self.end.is_none()) {
-            turn.ended_at = self.now;
-        }
-        self.settle();
         Ok(())
     }
 
-    fn check_asked(&self, turn: Turn) -> Result<(), FoldError> {
-        if self.end.is_some() {
-            return Err(FoldError::Ended);
+    fn check_not_ended(&self) -> Result<(), FoldError> {
+        match self.end {
+            Some(_) => Err(FoldError::Ended),
+            None => Ok(()),
         }
-        if turn != self.current_turn() || self.has_open_calls() || self.is_finishing() {
+    }
+
+    fn check_asked(&self, turn: Turn) -> Result<(), FoldError> {
+        self.check_not_ended()?;
+        let is_busy = self.calls.has_open(self.allowance.now()) || self.is_finishing();
+        if turn != self.current_turn() || is_busy {
             return Err(FoldError::NotAsked(turn));
         }
         Ok(())
     }
 
+    fn take_answer(&mut self, answer: ModelAnswer, at: Timestamp) {
+        let usage = answer.usage;
+        let reader = Reader {
+            toolbox: &self.toolbox,
+            calls: &self.calls,
+            transcript: &self.transcript,
+            max_calls_per_turn: self.settings().max_calls_per_turn,
+            asked_at: self.allowance.now(),
+            at,
+        };
+        let read = reader.read(answer);
+        let has_calls = read.turn.entries.iter().any(|entry| entry.call().is_some());
+        self.allowance.spend(usage);
+        self.transcript.apply(has_calls, read.mistakes, read.answer);
+        self.calls.push(read.turn);
+    }
+
     fn take_model_failure(&mut self, kind: ModelErrorKind, message: &str) {
+        if kind == ModelErrorKind::ContextTooLong && self.transcript.shorten() {
+            return;
+        }
         let category = match kind {
-            ModelErrorKind::ContextTooLong if self.shortenings < MAX_SHORTENINGS => {
-                self.shortenings += 1;
-                return;
-            }
             ModelErrorKind::Cancelled => {
                 self.end = Some(RunEnd::Cancelled);
                 return;
@@ -218,128 +229,6 @@ impl Run {
         });
     }
 
-    /// Takes a decision of the gate: the first, or a stricter one. A stricter one takes back what
-    /// people and time had come to, because that was about another decision.
-    fn take_decision(
-        &mut self,
-        call: &CallId,
-        decision: &Decision,
-        at: Timestamp,
-    ) -> Result<(), FoldError> {
-        let (record, earlier) = self.call(call)?;
-        let tightens = |earlier: &Decision| {
-            record.state() == CallState::Pending && self.is_stricter(call, earlier, decision)
-        };
-        if earlier.is_some_and(|earlier| !tightens(earlier)) {
-            return Err(FoldError::DecidedTwice(call.clone()));
-        }
-        let set = decision.set();
-        if !set.is_empty()
-            && let Some(Entry::Call { record, stand, .. }) = self.entry_mut(call)
-        {
-            let before = record.arguments().clone();
-            **record = with_set(record, set);
-            stand.before_edit.get_or_insert(before);
-        }
-        if let Some(failure) = decision.failure() {
-            self.advance(call, CallChange::Fail(failure), at)?;
-        }
-        if let Some(Covered::Request(granted)) = decision.covered_by() {
-            self.grants.retain(|grant| grant.call != *granted);
-        }
-        if let Some(Entry::Call {
-            decision: place,
-            stand,
-            ..
-        }) = self.entry_mut(call)
-        {
-            *place = Some(Box::new(decision.clone()));
-            stand.approved = None;
-            stand.held = None;
-        }
-        Ok(())
-    }
-
-    fn start_call(&mut self, call: &CallId, at: Timestamp) -> Result<(), FoldError> {
-        let entry = self.entry(call)?;
-        let may_start = match self.step_of(entry) {
-            Some(Step::Runs) => true,
-            Some(Step::Held(until)) => at >= until,
-            _ => false,
-        };
-        if !may_start {
-            return Err(FoldError::NotAllowed(call.clone()));
-        }
-        self.advance(call, CallChange::Start, at)
-    }
-
-    fn hold_call(
-        &mut self,
-        call: &CallId,
-        until: Timestamp,
-        is_deferred: bool,
-    ) -> Result<(), FoldError> {
-        let refused = || FoldError::NotHeld(call.clone());
-        let (record, decision) = self.call(call)?;
-        let is_to_be_held = record.state() == CallState::Pending
-            && decision.map(Decision::verdict) == Some(Verdict::Hold);
-        match self.entry_mut(call) {
-            Some(Entry::Call { stand, .. }) if is_to_be_held && stand.held.is_none() => {
-                stand.held = Some(Held {
-                    until,
-                    is_released: false,
-                    is_deferred,
-                });
-                self.has_deferred |= is_deferred;
-                Ok(())
-            }
-            _ => Err(refused()),
-        }
-    }
-
-    /// The hold of a call that has not started.
-    fn hold_mut(&mut self, call: &CallId) -> Result<&mut Held, FoldError> {
-        let refused = || FoldError::NotHeld(call.clone());
-        let (record, _) = self.call(call)?;
-        if record.state() != CallState::Pending {
-            return Err(refused());
-        }
-        match self.entry_mut(call) {
-            Some(Entry::Call { stand, .. }) => stand.held.as_mut().ok_or_else(refused),
-            _ => Err(refused()),
-        }
-    }
-
-    fn undo_call(&mut self, call: &CallId, by: &Principal, at: Timestamp) -> Result<(), FoldError> {
-        self.hold_mut(call)?;
-        let message = format!(
-            "{by} undid this call before it ran; it did nothing. Do not make it again unless the \
-             person who gave the task says so."
-        );
-        let failure = Failure::new(ErrorCategory::Cancelled, Effect::None, message);
-        self.advance(call, CallChange::Cancel(failure), at)
-    }
-
-    pub(super) fn entry_mut(&mut self, call: &CallId) -> Option<&mut Entry> {
-        let turn = self.turns.get_mut(call.turn.number() as usize - 1)?;
-        turn.entries.get_mut(call.index as usize)
-    }
-
-    pub(super) fn advance(
-        &mut self,
-        call: &CallId,
-        change: CallChange,
-        at: Timestamp,
-    ) -> Result<(), FoldError> {
-        self.call(call)?;
-        match self.entry_mut(call) {
-            Some(Entry::Call { record, .. }) => record
-                .advance(change, at)
-                .map_err(|error| FoldError::Call(call.clone(), error)),
-            _ => Err(FoldError::UnknownCall(call.clone())),
-        }
-    }
-
     /// Ends the run if what has happened ends it. While calls are yet to run later it does not end,
     /// unless its time is up.
     pub(super) fn settle(&mut self) {
@@ -353,71 +242,51 @@ impl Run {
                     budget: Budget::Time
                 }
             );
-            is_out_of_time || !self.has_deferred_calls()
+            is_out_of_time || !self.calls.has_deferred(self.allowance.now())
         });
     }
 
     /// Whether the run ends as soon as the calls that run later have.
     pub(super) fn is_finishing(&self) -> bool {
-        self.end.is_none() && self.has_deferred_calls() && self.reached_end().is_some()
+        self.end.is_none()
+            && self.calls.has_deferred(self.allowance.now())
+            && self.reached_end().is_some()
     }
 
     fn reached_end(&self) -> Option<RunEnd> {
-        let seconds = self.time_used(self.now).as_secs();
-        if self
-            .settings
-            .max_seconds
-            .is_some_and(|limit| seconds >= limit)
-            && self.answer.is_none()
-        {
+        let is_answered = self.transcript.answer().is_some();
+        if self.allowance.is_out_of_time() && !is_answered {
             return Some(RunEnd::Budget {
                 budget: Budget::Time,
             });
         }
-        if let Some(message) = self.too_long() {
+        if let Some(message) = self.transcript.too_long(&self.task) {
             return Some(RunEnd::Failed {
                 category: ErrorCategory::InvalidArguments,
                 message,
             });
         }
-        if self.has_open_calls() {
+        if self.calls.has_open(self.allowance.now()) {
             return None;
         }
-        if self.answer.is_some() {
+        if is_answered {
             return Some(RunEnd::Completed);
         }
-        if self.mistaken_turns >= self.settings.max_mistaken_turns {
+        let mistaken_turns = self.transcript.mistaken_turns();
+        if mistaken_turns >= self.settings().max_mistaken_turns {
             let message = format!(
-                "the model did nothing right in {} turns in a row; try another model, or `--dialect \
-                 structured`",
-                self.mistaken_turns
+                "the model did nothing right in {mistaken_turns} turns in a row; try another model, \
+                 or `--dialect structured`"
             );
             return Some(RunEnd::Failed {
                 category: ErrorCategory::InvalidOutput,
                 message,
             });
         }
-        let tokens = self.usage.input_tokens + self.usage.output_tokens;
-        if self
-            .settings
-            .max_tokens
-            .is_some_and(|limit| tokens >= limit)
-        {
-            return Some(RunEnd::Budget {
-                budget: Budget::Tokens,
-            });
+        if let Some(budget) = self.allowance.used_up() {
+            return Some(RunEnd::Budget { budget });
         }
-        let money = self.usage.microdollars.unwrap_or(0);
-        if self
-            .settings
-            .max_microdollars
-            .is_some_and(|limit| money >= limit)
-        {
-            return Some(RunEnd::Budget {
-                budget: Budget::Money,
-            });
-        }
-        let turns = u32::try_from(self.turns.len()).unwrap_or(u32::MAX);
-        (turns >= self.settings.max_iterations).then_some(RunEnd::IterationLimit)
+        let turns = u32::try_from(self.turns().len()).unwrap_or(u32::MAX);
+        (turns >= self.settings().max_iterations).then_some(RunEnd::IterationLimit)
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_spec::Message;
 use windlass_spec::registry::{Environment, ToolExecutionContext};
 
-use super::state::{Entry, Run};
+use super::{Entry, Run};
 use crate::gate::{DEFAULT_ENVIRONMENT, Decision};
 use crate::model::ChatMessage;
 
@@ -39,8 +39,7 @@ impl Run {
 
     /// Where the run takes place, as its decisions say.
     fn environment(&self) -> &str {
-        let entries = self.turns.iter().flat_map(|turn| &turn.entries);
-        let mut decisions = entries.filter_map(|entry| match entry {
+        let mut decisions = self.calls.entries().filter_map(|entry| match entry {
             Entry::Call { decision, .. } => decision.as_deref(),
             _ => None,
         });

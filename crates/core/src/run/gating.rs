@@ -1,9 +1,7 @@
-//! A run at the gate: what the gate is told of it, what it decides about a call, and the permit that
-//! comes of it.
+//! A run at the gate: what the gate is told of it, and what it decides about a call.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use memchr::memmem;
 use serde_json::Value;
@@ -13,12 +11,13 @@ use windlass_spec::{
     CallId, CallRecord, CallState, ErrorCategory, Failure, RiskLevel, Timestamp, ToolSpecification,
 };
 
-use super::outcome::{FoldError, PermitError};
-use super::stand::Reply;
-use super::state::{Entry, Run};
+use super::calls::with_set;
+use super::outcome::FoldError;
+use super::progress::Reply;
+use super::{CallKind, Entry, PlanState, Run};
 use crate::approval::{Identity, StandingCall};
 use crate::gate::{
-    self, Covered, DEFAULT_ENVIRONMENT, Decision, GateContext, Permit, Rules, Verdict,
+    self, Covered, DEFAULT_ENVIRONMENT, Decision, GateContext, Permit, PermitError, Rules, Verdict,
 };
 use crate::limits::Readiness;
 use crate::model::ChatMessage;
@@ -41,30 +40,29 @@ impl Run {
         readiness: &Readiness,
     ) -> Result<Decision, FoldError> {
         let (record, earlier) = self.call(call)?;
+        let tool = self.declared(call)?;
         // What the operator sets is set once: a person may have agreed to the call since.
         let set = match earlier {
             None => self.set_by_operator(record, rules),
             Some(_) => BTreeMap::new(),
         };
         let decision = match set.is_empty() {
-            true => self.decide_about_if(record, principal, rules, readiness),
+            true => self.decide_about(record, tool, principal, rules, readiness),
             false => {
                 let record = with_set(record, &set);
-                self.decide_about_if(&record, principal, rules, readiness)
+                self.decide_about(&record, tool, principal, rules, readiness)
                     .setting(set)
             }
         };
-        let window = rules.undo_window(self.specification_of(record));
+        let window = rules.undo_window(Some(tool));
         // Leave that was given for exactly this call, or was used by it before. A standing one may
         // have been taken back since.
         let covered = earlier.and_then(Decision::covered_by).cloned();
         let covered = covered.filter(|by| matches!(by, Covered::Request(_)));
         let covered = covered.or_else(|| {
-            let grant = self.grants.iter().find(|grant| {
-                Some(grant.digest) == decision.digest()
-                    && grant.security_level >= decision.security_level()
-            })?;
-            Some(Covered::Request(grant.call.clone()))
+            let (digest, level) = (decision.digest(), decision.security_level());
+            let granted = self.grants.covering(digest, level)?;
+            Some(Covered::Request(granted.clone()))
         });
         Ok(match covered {
             Some(by) => decision.covered(by, window),
@@ -72,24 +70,16 @@ impl Run {
         })
     }
 
-    /// What the gate would decide about a call that was not made.
+    /// What the gate decides about a call of a tool, also one that was not made.
     pub(super) fn decide_about(
         &self,
         record: &CallRecord,
-        principal: &Identity,
-        rules: &Rules,
-    ) -> Decision {
-        self.decide_about_if(record, principal, rules, &Readiness::Ready)
-    }
-
-    fn decide_about_if(
-        &self,
-        record: &CallRecord,
+        tool: &ToolSpecification,
         principal: &Identity,
         rules: &Rules,
         readiness: &Readiness,
     ) -> Decision {
-        self.at_position(record, principal, readiness, |context| {
+        self.at_position(record, tool, principal, readiness, |context| {
             gate::decide(record, context, rules)
         })
     }
@@ -108,7 +98,7 @@ impl Run {
     /// What the run holds that its calls may be made with.
     #[must_use]
     pub fn held(&self, principal: &Identity, rules: &Rules) -> BTreeSet<Permission> {
-        rules.held(principal, self.agent.name(), self.inherited.as_ref())
+        rules.held(principal, self.agent().name(), self.inherited.as_ref())
     }
 
     /// The same decision if a standing approval covers the call.
@@ -120,9 +110,7 @@ impl Run {
         standing: i64,
         rules: &Rules,
     ) -> Decision {
-        let tool = self.call(call).ok();
-        let tool = tool.and_then(|(record, _)| self.specification_of(record));
-        let window = rules.undo_window(tool);
+        let window = rules.undo_window(self.declared(call).ok());
         decision.covered(Covered::Standing(standing), window)
     }
 
@@ -153,14 +141,9 @@ impl Run {
     /// have said since.
     #[must_use]
     pub fn is_stricter(&self, call: &CallId, earlier: &Decision, decision: &Decision) -> bool {
-        let approved = match self.entry(call) {
-            Ok(Entry::Call { stand, .. }) => stand.approved,
-            _ => None,
-        };
-        match approved {
-            _ if decision.verdict() == Verdict::Deny => earlier.verdict() != Verdict::Deny,
-            Some(level) => decision.verdict() == Verdict::Ask && decision.security_level() > level,
-            None => decision.verdict() > earlier.verdict(),
+        match self.entry(call) {
+            Ok(Entry::Call { progress, .. }) => progress.is_stricter(earlier, decision),
+            _ => decision.verdict() > earlier.verdict(),
         }
     }
 
@@ -175,58 +158,41 @@ impl Run {
         principal: &Identity,
     ) -> Result<Request<'static>, FoldError> {
         let (record, decision) = self.call(call)?;
+        let tool = self.declared(call)?;
         let recorded = decision.and_then(Decision::risk_level);
         let risk = recorded.unwrap_or_else(|| {
-            let tool = self.specification_of(record);
-            let found = |tool| ToolRisk::of_specification(tool).with_arguments(record.arguments());
-            tool.map_or(RiskLevel::Irreversible, |tool| found(tool).level)
+            let risk = ToolRisk::of_specification(tool);
+            risk.with_arguments(record.arguments()).level
         });
         let environment = decision.and_then(Decision::environment);
         let environment = environment.unwrap_or(DEFAULT_ENVIRONMENT);
         Ok(
-            self.at_position(record, principal, &Readiness::Ready, |context| {
+            self.at_position(record, tool, principal, &Readiness::Ready, |context| {
                 gate::request(record, context, environment, risk).into_owned()
             }),
         )
     }
 
-    /// Leave to run a call whose start has been applied: each gets one.
+    /// The permit to run a call whose start has been applied: each gets one.
     ///
     /// # Errors
     /// If the call is not about to run, or had its permit.
     pub fn permit(&mut self, call: &CallId) -> Result<Permit, PermitError> {
-        let (record, _) = self
-            .call(call)
-            .map_err(|_| PermitError::UnknownCall(call.clone()))?;
-        if record.state() != CallState::Running {
-            return Err(PermitError::NotRunning {
-                call: call.clone(),
-                state: record.state(),
-            });
-        }
-        let tool = record.tool_name().clone();
-        let arguments = Value::Object(record.arguments().clone());
-        if !self.permitted.insert(call.clone()) {
-            return Err(PermitError::Given(call.clone()));
-        }
-        let arguments = match self.specification(tool.as_str()) {
-            Some(specification) => specification.signature().with_defaults(&arguments),
-            None => arguments,
-        };
-        Ok(Permit::mint(tool, arguments))
+        self.calls.permit(call)
     }
 
-    /// What came of the form that a call wanted filled in when it last ran, for the one who runs it on.
+    /// The outcome of the form that a call wanted filled in when it last ran, for the process that resumes
+    /// it.
     pub fn take_reply(&mut self, call: &CallId) -> Option<Reply> {
-        match self.entry_mut(call) {
-            Some(Entry::Call { stand, .. }) => stand.reply.take(),
-            _ => None,
-        }
+        self.calls.take_reply(call)
     }
 
-    fn specification_of(&self, record: &CallRecord) -> Option<&ToolSpecification> {
-        self.specification(record.tool_name().as_str())
-            .map(Arc::as_ref)
+    /// What is declared of the tool of a call.
+    fn declared(&self, call: &CallId) -> Result<&ToolSpecification, FoldError> {
+        match self.entry(call)? {
+            Entry::Call { specification, .. } => Ok(specification),
+            _ => Err(FoldError::UnknownCall(call.clone())),
+        }
     }
 
     /// Tells what the gate knows of the run when it decides about a call: what came before the call,
@@ -234,21 +200,22 @@ impl Run {
     fn at_position<T>(
         &self,
         record: &CallRecord,
+        tool: &ToolSpecification,
         principal: &Identity,
         readiness: &Readiness,
         take: impl FnOnce(&GateContext<'_>) -> T,
     ) -> T {
         let session = self.session(record);
         let marked = self.marked(record);
-        let of_others = self.calls_of_others_before(record.id().turn);
+        let of_others = self.allowance.calls_of_others_before(record.id().turn);
         let context = GateContext {
-            agent: self.agent.name(),
+            agent: self.agent().name(),
             principal,
-            specification: self.specification_of(record),
+            specification: Some(tool),
             inherited: self.inherited.as_ref(),
             readiness,
             calls_allowed: session.calls.saturating_add(of_others),
-            max_calls: self.settings.max_calls,
+            max_calls: self.settings().max_calls,
             session,
             is_tainted: self.is_tainted_before(record),
             marked: &marked,
@@ -273,16 +240,17 @@ impl Run {
     /// Whether anything was read from outside, by this run or by whoever set its task.
     #[must_use]
     pub fn is_tainted(&self) -> bool {
-        let mut entries = self.turns.iter().flat_map(|turn| &turn.entries);
+        let mut entries = self.calls.entries();
         self.task.tainted || entries.any(|entry| self.brought_from_outside(entry).is_some())
     }
 
     /// What the run did before a call.
     fn session(&self, record: &CallRecord) -> Session {
         let mut session = Session::default();
-        for entry in self.entries_before(record.id()) {
+        for entry in self.calls.entries_before(record.id()) {
             let Entry::Call {
                 record: earlier,
+                specification: tool,
                 decision: Some(decision),
                 ..
             } = entry
@@ -299,10 +267,9 @@ impl Run {
             }
             session.calls += 1;
             session.tool_calls += u32::from(earlier.tool_name() == record.tool_name());
-            let is_irreversible = self.risk_of(entry) == RiskLevel::Irreversible;
+            let is_irreversible = entry.risk() == RiskLevel::Irreversible;
             session.irreversible_calls += u32::from(is_irreversible);
-            let tool = self.specification_of(earlier);
-            let is_sensitive = tool.is_some_and(|tool| tool.attributes().sensitive == Some(true));
+            let is_sensitive = tool.attributes().sensitive == Some(true);
             session.sensitive_read |= is_sensitive && matches!(earlier.outcome(), Some(Ok(_)));
         }
         session
@@ -312,7 +279,7 @@ impl Run {
     /// cannot have led to it. What a tool tells of its own failure is read like a result.
     fn read_from_outside(&self, record: &CallRecord) -> impl Iterator<Item = Cow<'_, Value>> {
         let turn = record.id().turn;
-        self.turns
+        self.turns()
             .iter()
             .take_while(move |earlier| earlier.turn < turn)
             .flat_map(|earlier| &earlier.entries)
@@ -321,13 +288,19 @@ impl Run {
 
     /// What a call brought in from outside, if it did.
     fn brought_from_outside<'r>(&'r self, entry: &'r Entry) -> Option<Cow<'r, Value>> {
-        let Entry::Call { record, stand, .. } = entry else {
+        let Entry::Call {
+            kind,
+            specification: tool,
+            record,
+            progress,
+            ..
+        } = entry
+        else {
             return None;
         };
-        let tool = self.specification_of(record)?;
-        let is_from_outside = stand.is_from_outside
+        let is_from_outside = progress.is_from_outside()
             || tool.attributes().open_world == Some(true)
-            || self.brought_in(record.id());
+            || matches!(kind, CallKind::Plan(_)) && self.is_plan_tainted(record);
         if !is_from_outside {
             return None;
         }
@@ -336,6 +309,13 @@ impl Run {
             Err(failure) => tells_of_outside(record, failure)
                 .then(|| Cow::Owned(Value::String(failure.model_message.clone()))),
         }
+    }
+
+    /// Whether the plan that a call is about has results from outside.
+    fn is_plan_tainted(&self, record: &CallRecord) -> bool {
+        let name = record.arguments().get("plan_id").and_then(Value::as_str);
+        let plan = self.plan(record.id()).or_else(|| self.plan_named(name));
+        plan.is_some_and(PlanState::is_tainted)
     }
 
     /// The arguments of a call that occur in what was read from outside, and not in what people said.
@@ -378,20 +358,6 @@ impl Run {
             .map(|(name, _)| name.clone())
             .collect()
     }
-
-    /// What was asked for before a call, in order.
-    fn entries_before<'r>(&'r self, call: &'r CallId) -> impl Iterator<Item = &'r Entry> {
-        self.turns
-            .iter()
-            .take_while(move |turn| turn.turn <= call.turn)
-            .flat_map(move |turn| {
-                let limit = match turn.turn == call.turn {
-                    true => call.index as usize,
-                    false => usize::MAX,
-                };
-                turn.entries.iter().take(limit)
-            })
-    }
 }
 
 /// Whether the model was told of a failure in words that may come from outside: those of a tool that
@@ -403,15 +369,6 @@ fn tells_of_outside(record: &CallRecord, failure: &Failure) -> bool {
         && record.state() == CallState::Error
         && failure.model_message != plain;
     is_told || failure.category == ErrorCategory::ToolFailure
-}
-
-/// The call with what the operator sets.
-pub(super) fn with_set(record: &CallRecord, set: &BTreeMap<String, Value>) -> CallRecord {
-    let mut arguments = record.arguments().clone();
-    for (name, value) in set {
-        arguments.insert(name.clone(), value.clone());
-    }
-    record.with_arguments(arguments)
 }
 
 /// All texts and numbers in a value.

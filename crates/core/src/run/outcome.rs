@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windlass_spec::plan::PlanTaskId;
-use windlass_spec::{CallChangeError, CallId, CallState, ErrorCategory, Timestamp, Turn};
+use windlass_spec::{CallChangeError, CallId, ErrorCategory, Timestamp, Turn};
 
 use super::plan::ReplanError;
 use super::settings::Budget;
@@ -143,23 +143,4 @@ pub enum FoldError {
     /// The plan cannot be changed like that.
     #[error("the plan {0}: {1}")]
     Replan(CallId, ReplanError),
-}
-
-/// Why there is no permit for a call.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PermitError {
-    /// There is no such call.
-    #[error("there is no call {0}")]
-    UnknownCall(CallId),
-    /// Its start is not in the journal, or its end is.
-    #[error("the call {call} is {state}; only a call that is about to run gets a permit")]
-    NotRunning {
-        /// The call.
-        call: CallId,
-        /// Where it stands.
-        state: CallState,
-    },
-    /// It got its permit.
-    #[error("the call {0} has had its permit")]
-    Given(CallId),
 }

@@ -1,41 +1,29 @@
 //! Questions to people: the two that a model may ask as if that were a tool, and those that the gate, a
-//! tool or a lost call leads to. What the run makes of the answers is in `settling.rs`.
+//! tool or a lost call leads to. Each is made once, here; what the answers change is in `calls/settling.rs`.
 
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 use windlass_spec::{
-    Agent, CallId, CallRecord, CallState, Effect, ErrorCategory, Failure, Field, NonEmptyText,
-    RiskLevel, RunId, SecurityLevel, Signature, Timestamp, ToolAttributes, ToolName,
-    ToolSpecification, Type,
+    CallId, CallRecord, CallState, Effect, ErrorCategory, Failure, NonEmptyText, RiskLevel, RunId,
+    SecurityLevel, Timestamp, ToolSpecification,
 };
 
-use super::offer::find_tools;
 use super::outcome::FoldError;
-use super::plan::{TASK_OF_PLAN, plan_tools};
-use super::stand::Step;
-use super::state::{Entry, Run};
-use super::sub_agent;
+use super::plan::TASK_OF_PLAN;
+use super::progress::{NOTHING_HAPPENED, Step};
+use super::{CallKind, Entry, Run};
 use crate::approval::{
     Approval, Ask, Authorize, CredentialUse, Identity, Intervene, Question, Request, canonical,
     least_security_level,
 };
 use crate::gate::{Decision, Rules, Verdict};
+use crate::limits::Readiness;
 
-/// Asks a person a question.
-pub const ASK_HUMAN: &str = "ask_human";
-
-/// Asks a person for leave for one exact call.
-pub const REQUEST_AUTHORIZATION: &str = "request_authorization";
-
-/// What a person answers if a call whose end nobody knew has done nothing.
-pub(super) const NOTHING_HAPPENED: &str = "It did not happen";
-
-/// How long a form may stay unanswered: whoever wants it filled in waits for it with a call open.
+/// How long a form may stay unanswered: the tool that wants it filled in waits for it with a call open.
 const FORM_EXPIRY: Duration = Duration::from_secs(15 * 60);
 
-/// What a person answers if it has.
+/// What a person answers if a call whose end nobody knew took effect.
 const IT_HAPPENED: &str = "It happened";
 
 /// What the gate has to do about a call now.
@@ -43,7 +31,7 @@ const IT_HAPPENED: &str = "It happened";
 pub enum GateStep {
     /// Decide about it.
     Decide,
-    /// Put this to a person.
+    /// Ask a person this question, which is ready to be recorded.
     Ask(Box<Approval>),
     /// Hold it until then.
     Hold {
@@ -74,82 +62,7 @@ pub enum ToolQuestion {
     },
 }
 
-/// What the model may ask people, as tools.
-static PEOPLE: LazyLock<Vec<Arc<ToolSpecification>>> = LazyLock::new(|| {
-    let question = vec![
-        Field::required("question", Type::Text).described("The question"),
-        Field::optional("context", Type::Text)
-            .described("What the person should know to answer it"),
-        Field::optional("options", Type::List(Box::new(Type::Text)))
-            .described("Answers to choose from"),
-    ];
-    let levels = SecurityLevel::ALL.map(|level| level.as_str().to_owned());
-    let leave = vec![
-        Field::required("tool_name", Type::Text).described("The tool you want to call"),
-        Field::required("tool_args", Type::Object)
-            .described("Exactly what you want to call it with"),
-        Field::required("reason", Type::Text).described("Why"),
-        Field::optional("security_level", Type::Enum(levels.to_vec()))
-            .described("How much care the decision needs, if more than usual"),
-    ];
-    [
-        (
-            ASK_HUMAN,
-            "Asks a person a question and waits for the answer. Use it only for what the task and \
-             the tools cannot tell you.",
-            question,
-        ),
-        (
-            REQUEST_AUTHORIZATION,
-            "Asks a person for leave to make one exact call. Calls that need leave ask for it by \
-             themselves; use this to explain one beforehand. If it is given, make the call.",
-            leave,
-        ),
-    ]
-    .into_iter()
-    .filter_map(|(name, description, fields)| {
-        let signature = Signature::new(fields, Type::Text).ok()?;
-        // Asking changes nothing; what is asked for passes the gate when it is called.
-        let attributes = ToolAttributes {
-            risk: Some(RiskLevel::Reversible),
-            ..ToolAttributes::default()
-        };
-        let name = ToolName::new(name).ok()?;
-        let tool = ToolSpecification::new(name, NonEmptyText::or(description, "-"), signature);
-        tool.with_attributes(attributes).ok().map(Arc::new)
-    })
-    .collect()
-});
-
-/// Everything the calls of an agent may name: its tools, the agents it may hand work to, and what it
-/// may ask people or look for. What the agent declares itself goes before the rest.
-pub(crate) fn offered(agent: &Agent, agents: &[Agent]) -> Vec<Arc<ToolSpecification>> {
-    let mut offered = agent.tools().to_vec();
-    for other in sub_agent::specifications(agent, agents)
-        .iter()
-        .chain(PEOPLE.iter())
-        .chain(plan_tools())
-        .chain(find_tools())
-    {
-        if offered.iter().all(|tool| tool.name() != other.name()) {
-            offered.push(Arc::clone(other));
-        }
-    }
-    offered
-}
-
 impl Run {
-    /// What the model may ask people, as tools.
-    pub(super) fn people(&self) -> impl Iterator<Item = &Arc<ToolSpecification>> {
-        PEOPLE.iter().filter(|_| self.settings.ask_people)
-    }
-
-    /// Whether a call is a question to a person rather than a call of a tool.
-    #[must_use]
-    pub fn is_for_people(&self, name: &str) -> bool {
-        self.agent.tool(name).is_none() && self.people().any(|tool| tool.name().as_str() == name)
-    }
-
     /// What the gate has to do about a call at this time; `None` if nothing.
     #[must_use]
     pub fn at_gate(
@@ -161,14 +74,16 @@ impl Run {
     ) -> Option<GateStep> {
         let entry = self.entry(call).ok()?;
         let Entry::Call {
+            kind,
+            specification: tool,
             record,
             decision,
-            stand,
+            progress,
         } = entry
         else {
             return None;
         };
-        if self.step_of(entry) != Some(Step::AtGate) {
+        if entry.step(self.allowance.now()) != Some(Step::AtGate) {
             return None;
         }
         let Some(decision) = decision else {
@@ -176,32 +91,50 @@ impl Run {
         };
         let question = if record.state() == CallState::Unknown {
             Ok(lost(record))
-        } else if decision.verdict() == Verdict::Ask && stand.approved.is_none() {
-            self.authorize(record, decision)
-        } else if self.is_for_people(record.tool_name().as_str()) {
-            self.asked_by_model(record, principal, rules)
+        } else if decision.verdict() == Verdict::Ask && !progress.is_approved() {
+            Ok(authorize(record, decision))
         } else {
-            return Some(GateStep::Hold {
-                until: later(now, decision.undo_window().unwrap_or_default()),
-                deferred: self.is_deferred(record),
-            });
+            match kind {
+                CallKind::Question => asked_by_model(record),
+                CallKind::Authorization => self.authorization(record, principal, rules),
+                CallKind::Tool
+                | CallKind::Plan(_)
+                | CallKind::ToolSearch
+                | CallKind::SubAgent
+                | CallKind::Finish => {
+                    return Some(GateStep::Hold {
+                        until: later(now, decision.undo_window().unwrap_or_default()),
+                        deferred: tool.attributes().deferred == Some(true),
+                    });
+                }
+            }
         };
-        let approval = question.and_then(|question| {
-            let request = self.request_about(call, principal, question, now);
-            Approval::ask(request).map_err(|error| {
-                let message = error.to_string();
-                Failure::new(ErrorCategory::InvalidArguments, Effect::None, message)
-            })
-        });
-        Some(match approval {
-            Ok(approval) => GateStep::Ask(Box::new(approval)),
+        Some(match question {
+            // A question that cannot be put is found out here and not when it is recorded.
+            Ok(question) => self.ask(call, principal, question, now, |error| {
+                Failure::new(ErrorCategory::InvalidArguments, Effect::None, error)
+            }),
             Err(failure) => GateStep::Refuse(failure),
         })
     }
 
-    /// A question about a call, from whoever has it.
-    #[must_use]
-    pub fn request_about(
+    /// Makes a question about a call, or the failure of the call if nobody can be asked that.
+    fn ask(
+        &self,
+        call: &CallId,
+        principal: &Identity,
+        question: Question,
+        now: Timestamp,
+        refused: impl FnOnce(String) -> Failure,
+    ) -> GateStep {
+        match Approval::ask(self.request_about(call, principal, question, now)) {
+            Ok(approval) => GateStep::Ask(Box::new(approval)),
+            Err(error) => GateStep::Refuse(refused(error.to_string())),
+        }
+    }
+
+    /// A question about a call.
+    fn request_about(
         &self,
         call: &CallId,
         principal: &Identity,
@@ -210,11 +143,11 @@ impl Run {
     ) -> Request {
         let mut request = Request::new(call.clone(), principal.clone(), question, now);
         request.parents = parents(&self.id);
-        let turn = self.turns.get(call.turn.number() as usize - 1);
+        let turn = self.turns().get(call.turn.number() as usize - 1);
         let thought = turn.and_then(|turn| {
             let thought = turn.answer.thought.as_deref().unwrap_or(&turn.answer.text);
             let thought = thought.trim();
-            (!thought.is_empty()).then(|| format!("The agent `{}`: {thought}", self.agent.name()))
+            (!thought.is_empty()).then(|| format!("The agent `{}`: {thought}", self.agent().name()))
         });
         if request.question.form().is_some() {
             request.expires_at = later(now, FORM_EXPIRY);
@@ -225,7 +158,7 @@ impl Run {
         request
     }
 
-    /// The question of a tool that runs, as it is put to a person.
+    /// The question of a tool that runs, or the failure of its call if nobody can answer that.
     ///
     /// # Errors
     /// If there is no such call.
@@ -235,7 +168,7 @@ impl Run {
         principal: &Identity,
         asked: ToolQuestion,
         now: Timestamp,
-    ) -> Result<Request, FoldError> {
+    ) -> Result<GateStep, FoldError> {
         let (record, decision) = self.call(call)?;
         let question = match asked {
             ToolQuestion::Ask(ask) => Question::Ask(ask),
@@ -259,71 +192,26 @@ impl Run {
                 })
             }
         };
-        Ok(self.request_about(call, principal, question, now))
-    }
-
-    fn is_deferred(&self, record: &CallRecord) -> bool {
-        self.specification(record.tool_name().as_str())
-            .is_some_and(|tool| tool.attributes().deferred == Some(true))
-    }
-
-    /// May this call run?
-    fn authorize(&self, record: &CallRecord, decision: &Decision) -> Result<Question, Failure> {
-        let risk = decision.risk_level().unwrap_or(RiskLevel::Irreversible);
-        let mut reason = decision.reason().to_owned();
-        if !decision.marked().is_empty() {
-            reason += &format!(
-                "; taken from what others wrote: `{}`",
-                decision.marked().join("`, `")
-            );
-        }
-        let rules = decision.rules().join(", ");
-        Ok(Question::Authorize(Authorize {
-            tool_name: record.tool_name().clone(),
-            tool_args: record.arguments().clone(),
-            reason: NonEmptyText::or(&reason, "a person has to agree"),
-            risk,
-            security_level: decision.security_level().max(least_security_level(risk)),
-            rule: (!rules.is_empty()).then_some(rules),
-            credentials: None,
+        Ok(self.ask(call, principal, question, now, |error| {
+            let message = format!("the tool asks what nobody can answer: {error}");
+            Failure::new(ErrorCategory::InvalidOutput, Effect::None, message)
         }))
     }
 
-    /// What a call of `ask_human` or `request_authorization` asks.
-    fn asked_by_model(
+    /// What a call of `request_authorization` asks.
+    fn authorization(
         &self,
         record: &CallRecord,
         principal: &Identity,
         rules: &Rules,
     ) -> Result<Question, Failure> {
         let arguments = record.arguments();
-        let wrong = |why: String| Failure::new(ErrorCategory::InvalidArguments, Effect::None, why);
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-        let needed = |name: &str| {
-            NonEmptyText::new(text(name).unwrap_or_default().trim())
-                .map_err(|_| wrong(format!("`{name}` is empty")))
-        };
-        if record.tool_name().as_str() == ASK_HUMAN {
-            let options = arguments.get("options").and_then(Value::as_array);
-            let options = options.into_iter().flatten().filter_map(Value::as_str);
-            return Ok(Question::Ask(Ask {
-                question: needed("question")?,
-                context: text("context").map(str::to_owned),
-                options: options
-                    .filter_map(|option| NonEmptyText::new(option.trim()).ok())
-                    .collect(),
-                free_text: true,
-                form: None,
-            }));
-        }
         let name = text("tool_name").unwrap_or_default();
+        let tool = self.authorizable(name)?;
         let empty = Map::new();
         let tool_args = arguments.get("tool_args").and_then(Value::as_object);
         let tool_args = tool_args.unwrap_or(&empty);
-        let tool = self
-            .specification(name)
-            .filter(|_| !self.is_for_people(name))
-            .ok_or_else(|| wrong(format!("there is no tool `{name}` to ask leave for")))?;
         let misfits = tool.signature().misfits(&Value::Object(tool_args.clone()));
         if !misfits.is_empty() {
             let misfits: Vec<String> = misfits.iter().map(ToString::to_string).collect();
@@ -332,15 +220,15 @@ impl Run {
                 misfits.join("; ")
             )));
         }
-        // What the call would be decided like if it were made now, so that nobody is asked for
-        // leave that is not enough, or that nobody can give.
+        // What the call would be decided like if it were made now, so that nobody is asked for an
+        // approval that is not enough, or that nobody can give.
         let wanted = CallRecord::requested(
             record.id().clone(),
             tool.name().clone(),
             tool_args.clone(),
             record.requested_at(),
         );
-        let decision = self.decide_about(&wanted, principal, rules);
+        let decision = self.decide_about(&wanted, tool, principal, rules, &Readiness::Ready);
         if let Some(failure) = decision.failure() {
             return Err(failure);
         }
@@ -350,7 +238,7 @@ impl Run {
         Ok(Question::Authorize(Authorize {
             tool_name: tool.name().clone(),
             tool_args: tool_args.clone(),
-            reason: needed("reason")?,
+            reason: needed(record, "reason")?,
             risk,
             security_level: level
                 .max(decision.security_level())
@@ -359,6 +247,65 @@ impl Run {
             credentials: None,
         }))
     }
+
+    /// The tool of that name, if calls of it can be authorized beforehand.
+    fn authorizable(&self, name: &str) -> Result<&ToolSpecification, Failure> {
+        match self.resolve(name) {
+            Some((kind, tool)) if !kind.is_answered_by_person() => Ok(tool),
+            _ => Err(wrong(format!("there is no tool `{name}` to ask leave for"))),
+        }
+    }
+}
+
+/// May this call run?
+fn authorize(record: &CallRecord, decision: &Decision) -> Question {
+    let risk = decision.risk_level().unwrap_or(RiskLevel::Irreversible);
+    let mut reason = decision.reason().to_owned();
+    if !decision.marked().is_empty() {
+        reason += &format!(
+            "; taken from what others wrote: `{}`",
+            decision.marked().join("`, `")
+        );
+    }
+    let rules = decision.rules().join(", ");
+    Question::Authorize(Authorize {
+        tool_name: record.tool_name().clone(),
+        tool_args: record.arguments().clone(),
+        reason: NonEmptyText::or(&reason, "a person has to agree"),
+        risk,
+        security_level: decision.security_level().max(least_security_level(risk)),
+        rule: (!rules.is_empty()).then_some(rules),
+        credentials: None,
+    })
+}
+
+/// What a call of `ask_human` asks.
+fn asked_by_model(record: &CallRecord) -> Result<Question, Failure> {
+    let arguments = record.arguments();
+    let context = arguments.get("context").and_then(Value::as_str);
+    let options = arguments.get("options").and_then(Value::as_array);
+    let options = options.into_iter().flatten().filter_map(Value::as_str);
+    Ok(Question::Ask(Ask {
+        question: needed(record, "question")?,
+        context: context.map(str::to_owned),
+        options: options
+            .filter_map(|option| NonEmptyText::new(option.trim()).ok())
+            .collect(),
+        free_text: true,
+        form: None,
+    }))
+}
+
+/// A text among the arguments of a call that must not be empty.
+fn needed(record: &CallRecord, name: &str) -> Result<NonEmptyText, Failure> {
+    let text = record.arguments().get(name).and_then(Value::as_str);
+    NonEmptyText::new(text.unwrap_or_default().trim())
+        .map_err(|_| wrong(format!("`{name}` is empty")))
+}
+
+/// The failure of a call that asks a person something wrongly.
+fn wrong(why: String) -> Failure {
+    Failure::new(ErrorCategory::InvalidArguments, Effect::None, why)
 }
 
 /// What became of this call?

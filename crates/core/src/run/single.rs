@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use windlass_spec::{Effect, Failure, NonEmptyText};
 
-use super::state::{Entry, Run};
+use super::{Entry, Run};
 use crate::model::{FINISH, ModelAnswer, RequestedArguments, RequestedCall};
 
 impl Run {
@@ -13,7 +13,7 @@ impl Run {
     #[must_use]
     pub fn own_answer(&self) -> Option<ModelAnswer> {
         let call = self.task.call.as_deref()?;
-        if self.turns.is_empty() {
+        if self.turns().is_empty() {
             return Some(ModelAnswer {
                 thought: Some("The task is this call.".to_owned()),
                 calls: vec![call.clone()],
@@ -21,7 +21,7 @@ impl Run {
             });
         }
         let came = match self.single_outcome() {
-            Some(Ok(result)) => self.shown(result),
+            Some(Ok(result)) => self.transcript.shown(result),
             Some(Err(failure)) => failure.model_message,
             None => String::new(),
         };
@@ -43,7 +43,7 @@ impl Run {
     /// What came of the first call of the run, also if it was none that could be made.
     #[must_use]
     pub fn single_outcome(&self) -> Option<Result<&Value, Failure>> {
-        match self.turns.first()?.entries.first()? {
+        match self.turns().first()?.entries.first()? {
             Entry::Call { record, .. } => Some(record.outcome()?.map_err(Clone::clone)),
             Entry::Mistake { mistake, .. } => Some(Err(Failure::new(
                 mistake.category(),

@@ -65,7 +65,7 @@ impl Driven {
             run: RunId::new("r1").unwrap(),
             agent: Box::new(agent()),
             agents: Vec::new(),
-            assembly: serde_json::Map::new(),
+            assembly: Map::new(),
             parent: None,
             holds: None,
             task,
@@ -954,6 +954,7 @@ fn what_was_said_before_is_shown_as_providers_take_it() {
 mod allowance;
 mod holding;
 mod people;
+mod refusing;
 mod registry;
 mod retrying;
 

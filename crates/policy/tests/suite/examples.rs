@@ -137,3 +137,21 @@ fn a_rule_that_is_commented_out_is_no_example() {
     let text = "// @id(\"b\")\n// permit (principal, action, resource);\n@id(\"a\") permit (principal, action, resource) when { \"// @match\" == \"// @match\" };";
     assert!(Policies::load(text, &office()).is_ok());
 }
+
+#[test]
+fn tools_are_named_in_rules_and_examples_and_nowhere_else() {
+    let text = r#"
+        // The tool "commented" is not meant.
+        // @match {"tool": "exemplary"}
+        @id("one")
+        @reason("not \"reasoned\"")
+        forbid (principal, action in [Action::"send", Action::"tools"], resource)
+        when { context.input has to && context.input.to == "quoted" };
+        @id("two")
+        permit (principal == User::"ada", action, resource) unless { action == Action::"post \"it\"" };
+    "#;
+    let named = windlass_policy::named_tools(text).unwrap();
+    let named: Vec<&str> = named.iter().map(String::as_str).collect();
+    assert_eq!(named, ["exemplary", "post \"it\"", "send", "tools"]);
+    assert!(windlass_policy::named_tools("permit (").is_err());
+}

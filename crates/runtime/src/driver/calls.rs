@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::durable::Durability;
 use windlass_core::gate::Permit;
 use windlass_core::model::Usage;
-use windlass_core::run::{CallEnd, Event, Ran, Reply, Run, RunEnd, TaskEnd, ToolQuestion, Variant};
+use windlass_core::run::{
+    CallEnd, CallKind, Event, Ran, Reply, Run, RunEnd, TaskEnd, ToolQuestion, Variant,
+};
 use windlass_spec::plan::PlanTaskId;
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure, RiskLevel};
 use windlass_store::{crash_point, says_of_tool, told_end};
@@ -104,8 +106,9 @@ impl<'d> Drive<'d> {
             // What was filled in is for the process that keeps the call open, and for no other.
             let reply = self.run.take_reply(call).filter(|_| goes_on);
             let permit = self.run.permit(call)?;
-            if self.run.is_planning(permit.tool().as_str()) {
-                self.begin_planning(call, permit, &mut plans).await?;
+            if let Some(CallKind::Plan(operation)) = self.run.kind(call) {
+                self.begin_planning(call, operation, permit, &mut plans)
+                    .await?;
                 continue;
             }
             let work = self.running(call.clone(), permit, &cancel, reply);
@@ -145,7 +148,8 @@ impl<'d> Drive<'d> {
                     Came::Ended(ended) => {
                         self.end_call(&call, *ended).await?;
                         // Who stopped the work of a sub-agent may want all of it stopped.
-                        if self.is_of_sub_agent(&call)? && self.stop_if_told().await? {
+                        let is_sub_agent = self.run.kind(&call) == Some(CallKind::SubAgent);
+                        if is_sub_agent && self.stop_if_told().await? {
                             cancel.cancel();
                         }
                     }
@@ -188,7 +192,8 @@ impl<'d> Drive<'d> {
         reply: Option<Reply>,
     ) -> BoxFuture<'d, (CallId, Outcome)> {
         let cancel = cancel.clone();
-        if self.run.is_sub_agent(permit.tool().as_str()) {
+        let kind = self.run.kind(&call);
+        if kind == Some(CallKind::SubAgent) {
             let holds = self.run.held(self.journal.who(), &self.rules);
             let now = self.driver.durable.now();
             let child = self.run.child(&call, permit, holds, now);
@@ -199,7 +204,7 @@ impl<'d> Drive<'d> {
             let driver = self.driver.clone().stopped_by(stop);
             return Box::pin(async move { (call, work_as_child(driver, child).await) });
         }
-        if self.run.is_finding(permit.tool().as_str()) {
+        if kind == Some(CallKind::ToolSearch) {
             let came = Came::Ended(Box::new(self.find_tools(&permit).into()));
             return Box::pin(std::future::ready((call, Ok(came))));
         }
@@ -308,11 +313,6 @@ impl<'d> Drive<'d> {
         }
     }
 
-    fn is_of_sub_agent(&self, call: &CallId) -> Result<bool, DriveError> {
-        let (record, _) = self.run.call(call)?;
-        Ok(self.run.is_sub_agent(record.tool_name().as_str()))
-    }
-
     pub(super) async fn end_call(&mut self, call: &CallId, ended: Ended) -> Result<(), DriveError> {
         let at = self.driver.durable.now();
         let (record, _) = self.run.call(call)?;
@@ -414,7 +414,7 @@ fn effect(run: &Run) -> Effect {
     let mut effect = Effect::None;
     for call in run.calls() {
         // To hand work over changes nothing, but whoever failed at it may have.
-        let is_handed_over = run.is_sub_agent(call.tool_name().as_str());
+        let is_handed_over = run.kind(call.id()) == Some(CallKind::SubAgent);
         if run.risk(call.id()) == RiskLevel::Reversible && !is_handed_over {
             continue;
         }

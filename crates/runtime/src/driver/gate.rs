@@ -8,7 +8,7 @@ use windlass_core::approval::{Approval, Hold};
 use windlass_core::durable::{AtomicWrite, Durability};
 use windlass_core::gate::{Decision, Verdict};
 use windlass_core::limits::Readiness;
-use windlass_core::run::{CallEnd, Event, GateStep, ToolQuestion};
+use windlass_core::run::{CallEnd, CallKind, Event, GateStep, ToolQuestion};
 use windlass_spec::{
     CallId, CallState, Effect, ErrorCategory, Failure, RiskLevel, Timestamp, ToolName,
 };
@@ -35,7 +35,7 @@ impl Drive<'_> {
                 self.fresh.insert(call.clone(), is_trial);
                 self.record(event, Durability::Relaxed).await
             }
-            Some(GateStep::Ask(approval)) => self.ask(approval, now).await,
+            Some(GateStep::Ask(question)) => self.ask(question, now).await,
             Some(GateStep::Hold { until, deferred }) => {
                 let (record, _) = self.run.call(call)?;
                 let window = until.microseconds_since(now);
@@ -72,19 +72,15 @@ impl Drive<'_> {
     ) -> Result<(), DriveError> {
         let at = self.driver.durable.now();
         let who = self.journal.who();
-        let request = self.run.asked_by_tool(call, who, asked, at)?;
-        match Approval::ask(request) {
-            Ok(approval) => {
-                if approval.question().form().is_some() {
+        match self.run.asked_by_tool(call, who, asked, at)? {
+            GateStep::Ask(question) => {
+                if question.question().form().is_some() {
                     self.parked.insert(call.clone());
                 }
-                self.ask(Box::new(approval), at).await
+                self.ask(question, at).await
             }
-            Err(error) => {
-                let message = format!("the tool asks what nobody can answer: {error}");
-                let failure = Failure::new(ErrorCategory::InvalidOutput, Effect::None, message);
-                self.end_call(call, CallEnd::Error(failure).into()).await
-            }
+            GateStep::Refuse(failure) => self.end_call(call, CallEnd::Error(failure).into()).await,
+            GateStep::Decide | GateStep::Hold { .. } => Ok(()),
         }
     }
 
@@ -143,7 +139,7 @@ impl Drive<'_> {
     async fn readiness(&self, call: &CallId) -> Result<Readiness, DriveError> {
         let (record, _) = self.run.call(call)?;
         let tool = record.tool_name();
-        if !self.is_counted(tool) {
+        if !self.is_counted(call) {
             return Ok(Readiness::Ready);
         }
         let (driver, who) = (self.driver, self.journal.who());
@@ -206,9 +202,11 @@ impl Drive<'_> {
         })
     }
 
-    fn is_counted(&self, tool: &ToolName) -> bool {
-        let name = tool.as_str();
-        !self.run.is_for_people(name) && !self.run.is_finding(name)
+    fn is_counted(&self, call: &CallId) -> bool {
+        !matches!(
+            self.run.kind(call),
+            Some(CallKind::Question | CallKind::Authorization | CallKind::ToolSearch)
+        )
     }
 
     /// Takes a call from the limits that count it, or refuses it.
@@ -219,7 +217,7 @@ impl Drive<'_> {
     ) -> Result<Option<Admitted>, DriveError> {
         let (record, _) = self.run.call(call)?;
         let tool = record.tool_name();
-        let limits = match self.is_counted(tool) {
+        let limits = match self.is_counted(call) {
             true => self.rules.limits(tool, self.journal.who()),
             false => Vec::new(),
         };

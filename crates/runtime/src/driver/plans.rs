@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::durable::{Durability, InboxAction};
 use windlass_core::gate::Permit;
 use windlass_core::run::{
-    CREATE_EXECUTION_PLAN, CallEnd, Event, GET_EXECUTION_STATUS, PlanState, PlanTaskStatus, Run,
-    RunEnd, TaskEnd, UPDATE_TASK_STATUS,
+    CREATE_EXECUTION_PLAN, CallEnd, Event, PlanOperation, PlanState, PlanTaskStatus, Run, RunEnd,
+    TaskEnd,
 };
 use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan};
 use windlass_spec::{CallId, Effect, ErrorCategory, Failure};
@@ -38,24 +38,23 @@ impl<'d> Drive<'d> {
     pub(super) async fn begin_planning(
         &mut self,
         call: &CallId,
+        operation: PlanOperation,
         permit: Permit,
         plans: &mut Plans,
     ) -> Result<(), DriveError> {
-        let tool = permit.tool().as_str().to_owned();
         let Value::Object(arguments) = permit.into_arguments() else {
             return self.refuse(call, "the arguments are no object").await;
         };
-        match tool.as_str() {
-            CREATE_EXECUTION_PLAN => self.make_plan(call, arguments, plans).await,
-            UPDATE_TASK_STATUS => self.mark_task(call, &arguments, plans).await,
-            GET_EXECUTION_STATUS => {
+        match operation {
+            PlanOperation::Create => self.make_plan(call, arguments, plans).await,
+            PlanOperation::UpdateTask => self.mark_task(call, &arguments, plans).await,
+            PlanOperation::Status => {
                 let name = arguments.get("plan_id").and_then(Value::as_str);
                 match self.run.plan_named(name).map(PlanState::told) {
                     Some(told) => self.end_call(call, CallEnd::Success(told).into()).await,
                     None => self.refuse(call, &no_plan(name)).await,
                 }
             }
-            _ => self.refuse(call, "there is no such tool").await,
         }
     }
 

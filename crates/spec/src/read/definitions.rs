@@ -6,6 +6,7 @@ use windlass_gram::{Bracket, Diagnostic, Document, Element, Item, Name, Path, Sp
 
 use super::Reader;
 use crate::nearest::nearest;
+use crate::reserved::check_name;
 
 const LABELS: [&str; 2] = ["Agent", "Tool"];
 
@@ -197,6 +198,13 @@ impl<'t> Reader<'t> {
             );
             return Some(kind);
         };
+        if let Err(error) = check_name(&name.text) {
+            let hint = match kind {
+                Kind::Agent => "rename the agent, here and where other agents name it",
+                Kind::Tool => "rename the tool, here and in the library that implements it",
+            };
+            self.error_with_hint("reserved-name", name.span, error.to_string(), hint);
+        }
         if let Some((_, first)) = found.find(&name.text) {
             let line = self.line(first);
             self.error_with_hint(

@@ -374,6 +374,26 @@ fn tool_name_must_not_be_empty() {
 }
 
 #[test]
+fn reserved_names_are_refused_for_tools_and_agents() {
+    for name in crate::reserved::RESERVED_NAMES {
+        let tool = format!("[{name}:Tool {{description: \"Does something\"}} | ()==>(::Text)]");
+        assert_eq!(codes(&tool), ["reserved-name"], "{tool}");
+        let agent = format!("[{name}:Agent {{instruction: \"Do.\", model: \"m\"}}]");
+        assert_eq!(codes(&agent), ["reserved-name"], "{agent}");
+        assert_eq!(codes(&agent_with(&agent)), ["reserved-name"], "{agent}");
+        assert!(read(&agent).file.is_none());
+    }
+}
+
+#[test]
+fn stored_agent_with_a_reserved_name_still_reads() {
+    let text = agent_with(&tool_with("", " | ()==>(::Text)"));
+    let mut json = serde_json::to_value(&file(&text).agents()[0]).unwrap();
+    json["tools"][0]["name"] = json!("finish");
+    assert!(serde_json::from_value::<Agent>(json).is_ok());
+}
+
+#[test]
 fn tool_description_must_not_be_empty() {
     let text = "[t:Tool {description: \" \"} | ()==>(::Text)]";
     assert_eq!(codes(text), ["empty-property"]);

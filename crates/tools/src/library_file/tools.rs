@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use windlass_gram::LineIndex;
+use windlass_spec::reserved::check_name;
 use windlass_spec::{NonEmptyText, Signature, ToolName, nearest};
 
 use super::reader::{Place, Reader, quoted};
@@ -88,6 +89,13 @@ impl<'e, 'i> Entry<'e, 'i> {
                 reader.error(self.place, format!("is no name for a tool: {error}"), None);
             })
             .ok();
+        let name = name.filter(|name| match check_name(name.as_str()) {
+            Ok(()) => true,
+            Err(error) => {
+                reader.error(self.place, format!("cannot be declared: {error}"), None);
+                false
+            }
+        });
         let what_runs = self.what_runs(reader);
         if what_runs == Some("builtin") {
             return self.builtin(reader, name?);

@@ -134,3 +134,16 @@ fn arguments_that_cannot_be_read_are_called_invalid() {
         "{error}"
     );
 }
+
+#[test]
+fn reserved_name_is_refused() {
+    let error = begun("ask_human")
+        .signature("(question: Text) --> IO Text")
+        .build()
+        .unwrap_err();
+    assert!(
+        matches!(error.problems.as_slice(), [ToolProblem::Reserved(_)]),
+        "{error}"
+    );
+    assert!(error.to_string().contains("`ask_human` is reserved"));
+}

@@ -150,3 +150,20 @@ fn a_library_without_a_name_or_tools_is_refused() {
             .contains("must be a table, not a number")
     );
 }
+
+#[test]
+fn reserved_name_is_refused_once_and_with_its_place() {
+    let error = read(
+        r#"
+        name = "desk"
+        [tools.finish]
+        description = "Finishes the day"
+        signature = "() --> IO Text"
+        command = ["true"]
+    "#,
+    )
+    .unwrap_err();
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(error.contains("tools.finish"), "{error}");
+    assert!(error.contains("`finish` is reserved"), "{error}");
+}

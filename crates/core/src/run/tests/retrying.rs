@@ -20,7 +20,7 @@ fn a_failed_call_is_made_again_if_it_is_reversible_or_twice_is_the_same_as_once(
             run: RunId::new("r1").unwrap(),
             agent: Box::new(agent.clone()),
             agents: Vec::new(),
-            assembly: serde_json::Map::new(),
+            assembly: Map::new(),
             parent: None,
             holds: None,
             task,

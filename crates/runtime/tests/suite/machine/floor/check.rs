@@ -232,7 +232,8 @@ fn shape(entry: &Entry) -> Option<String> {
     let Entry::Call {
         record,
         decision,
-        stand,
+        progress,
+        ..
     } = entry
     else {
         return None;
@@ -243,8 +244,8 @@ fn shape(entry: &Entry) -> Option<String> {
         "{} {:?} {verdict:?} asked: {} held: {} {amount:?}",
         record.tool_name(),
         record.state(),
-        stand.question().is_some(),
-        stand.held_until().is_some(),
+        progress.question().is_some(),
+        progress.held_until().is_some(),
     ))
 }
 

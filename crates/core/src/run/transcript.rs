@@ -1,19 +1,28 @@
-//! What a model is shown: the instruction, the task, and as many of the turns as fit. The task and
-//! the current turn are always among it; what is left out is the oldest, and that is said.
+//! The conversation with the model: what it is shown (the instruction, the task, and as many of the turns as
+//! fit), and what it said (the mistakes it made, the answer it gave). The task and the current turn are always
+//! among what it is shown; what is left out is the oldest, and that is said.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_spec::{CallRecord, NonEmptyText, ToolSpecification};
+use windlass_spec::{Agent, CallRecord, NonEmptyText, ToolSpecification};
 
-use super::stand::Stand;
-use super::state::{Entry, Run, TurnState};
+use super::answer::Answer;
+use super::calls::{Entry, TurnState};
+use super::event::{RecalledStrategy, Task};
+use super::mistake::MistakeKind;
+use super::progress::CallProgress;
+use super::settings::Settings;
 use crate::approval::canonical;
 use crate::model::{ChatCall, ChatMessage, ModelRequest, RequestedArguments};
 
 /// How many bytes a token has, roughly; used only to keep requests within a window.
 const BYTES_PER_TOKEN: usize = 4;
+
+/// How often a request may be shortened because the model found it too long.
+const MAX_SHORTENINGS: u32 = 3;
 
 const HOW_TO_WORK: &str = "\
 Work step by step: think, call a tool, look at what it returns, and go on. When you are done, call \
@@ -26,52 +35,110 @@ const WHAT_TO_SAY: &str = "\
 If you cannot do it without a tool, say in your answer plainly what could not be done for want of one. \
 Never make up a result, and never say that something was done that was not.";
 
-impl Run {
-    /// What this run may use: the agent's tools, and its sub-agents as if they were tools.
-    #[must_use]
-    pub fn tools(&self) -> Vec<Arc<ToolSpecification>> {
-        let available = self.task.available_tools.as_ref();
-        let is_available = |tool: &&Arc<ToolSpecification>| {
-            available.is_none_or(|names| names.iter().any(|name| name == tool.name().as_str()))
-        };
-        let is_shown = |tool: &&Arc<ToolSpecification>| {
-            let offer = self.offer.as_ref();
-            offer.is_none_or(|offer| offer.has(tool.name().as_str()))
-        };
-        let mut tools: Vec<_> = self.allowed_tools().filter(is_shown).cloned().collect();
-        tools.extend(self.finding().cloned());
-        // What an agent declares under the same name is its own.
-        let people = self
-            .people()
-            .filter(|people| self.is_for_people(people.name().as_str()));
-        tools.extend(people.filter(is_available).cloned());
-        let planning = self
-            .planning()
-            .filter(|tool| self.is_planning(tool.name().as_str()));
-        tools.extend(planning.filter(is_available).cloned());
-        tools
+/// The conversation with the model.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Transcript {
+    /// Messages that a request holds at most.
+    max_messages: usize,
+    /// Tokens that a request holds at most.
+    context_tokens: usize,
+    /// Characters of one observation that are shown.
+    max_observation: usize,
+    /// How often the model found requests too long. Each halves them.
+    shortenings: u32,
+    /// The strategies that are put before the model; `None` before they were looked for.
+    recalled: Option<Vec<RecalledStrategy>>,
+    mistakes: BTreeMap<MistakeKind, u32>,
+    /// Turns in a row in which the model did nothing right.
+    mistaken_turns: u32,
+    answer: Option<Answer>,
+}
+
+impl Transcript {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            max_messages: settings.max_messages,
+            context_tokens: settings.context_tokens,
+            max_observation: settings.max_observation,
+            shortenings: 0,
+            recalled: None,
+            mistakes: BTreeMap::new(),
+            mistaken_turns: 0,
+            answer: None,
+        }
     }
 
-    /// The next request.
-    pub(super) fn request(&self) -> ModelRequest {
-        let head = vec![ChatMessage::System {
-            content: self.system(),
-        }];
-        let task = ChatMessage::User {
-            content: self.task.description.clone(),
+    pub(super) fn recalled(&self) -> Option<&[RecalledStrategy]> {
+        self.recalled.as_deref()
+    }
+
+    /// Takes the strategies that are put before the model.
+    pub(super) fn recall(&mut self, strategies: &[RecalledStrategy]) {
+        self.recalled = Some(strategies.to_vec());
+    }
+
+    pub(super) fn mistakes(&self) -> &BTreeMap<MistakeKind, u32> {
+        &self.mistakes
+    }
+
+    /// Turns in a row in which the model did nothing right.
+    pub(super) fn mistaken_turns(&self) -> u32 {
+        self.mistaken_turns
+    }
+
+    pub(super) fn answer(&self) -> Option<&Answer> {
+        self.answer.as_ref()
+    }
+
+    /// Takes what the model said in a turn: whether it made calls, its mistakes, and the answer of the run.
+    pub(super) fn apply(
+        &mut self,
+        has_calls: bool,
+        mistakes: BTreeMap<MistakeKind, u32>,
+        answer: Option<Answer>,
+    ) {
+        for (kind, count) in mistakes {
+            *self.mistakes.entry(kind).or_default() += count;
+        }
+        self.answer = self.answer.take().or(answer);
+        self.mistaken_turns = match has_calls || self.answer.is_some() {
+            true => 0,
+            false => self.mistaken_turns + 1,
         };
-        let turns: Vec<Vec<ChatMessage>> = self
-            .turns
-            .iter()
-            .map(|turn| self.turn_messages(turn))
-            .collect();
+    }
+
+    /// Shortens requests because the model found one too long. Returns whether that can be done.
+    pub(super) fn shorten(&mut self) -> bool {
+        let can_shorten = self.shortenings < MAX_SHORTENINGS;
+        self.shortenings += u32::from(can_shorten);
+        can_shorten
+    }
+
+    /// The next request: what `agent` is shown of `task` and its `turns`. `missing` is what no tool does.
+    pub(super) fn request(
+        &self,
+        agent: &Agent,
+        task: &Task,
+        turns: &[TurnState],
+        missing: &[&NonEmptyText],
+        tools: Vec<Arc<ToolSpecification>>,
+    ) -> ModelRequest {
+        let head = vec![ChatMessage::System {
+            content: self.system(agent, task, missing),
+        }];
+        let conversation = &task.conversation;
+        let task = ChatMessage::User {
+            content: task.description.clone(),
+        };
+        let turns: Vec<Vec<ChatMessage>> =
+            turns.iter().map(|turn| self.turn_messages(turn)).collect();
         let (last, earlier) = match turns.split_last() {
             Some((last, earlier)) => (last.as_slice(), earlier),
             None => (&[][..], &[][..]),
         };
         let mut room = Room {
-            messages: self.settings.max_messages.saturating_sub(1),
-            bytes: (self.settings.context_tokens >> self.shortenings) * BYTES_PER_TOKEN,
+            messages: self.max_messages.saturating_sub(1),
+            bytes: (self.context_tokens >> self.shortenings) * BYTES_PER_TOKEN,
         };
         room.take(&head);
         room.take(std::slice::from_ref(&task));
@@ -81,7 +148,6 @@ impl Run {
             .rev()
             .take_while(|messages| room.has(messages))
             .count();
-        let conversation = &self.task.conversation;
         let shown_before = conversation
             .iter()
             .rev()
@@ -97,16 +163,13 @@ impl Run {
         }
         messages.extend(earlier[left_out..].iter().flatten().cloned());
         messages.extend_from_slice(last);
-        ModelRequest {
-            messages,
-            tools: self.tools(),
-        }
+        ModelRequest { messages, tools }
     }
 
     /// Why no request can hold the task, if none can. It must not be cut: half a task is another one.
-    pub(super) fn too_long(&self) -> Option<String> {
-        let limit = self.settings.context_tokens * BYTES_PER_TOKEN;
-        let length = self.task.description.len();
+    pub(super) fn too_long(&self, task: &Task) -> Option<String> {
+        let limit = self.context_tokens * BYTES_PER_TOKEN;
+        let length = task.description.len();
         (length > limit).then(|| {
             format!(
                 "the task has {length} bytes, and a model is shown at most {limit}; put what it is \
@@ -115,17 +178,17 @@ impl Run {
         })
     }
 
-    fn system(&self) -> String {
-        let mut text = self.agent.instruction().trim().to_owned();
+    fn system(&self, agent: &Agent, task: &Task, missing: &[&NonEmptyText]) -> String {
+        let mut text = agent.instruction().trim().to_owned();
         text.push_str("\n\n");
         text.push_str(HOW_TO_WORK);
-        if !self.agent.flow().is_empty() {
+        if !agent.flow().is_empty() {
             text.push_str("\n\nThe order of the work:");
-            for step in self.agent.flow() {
+            for step in agent.flow() {
                 let _ = write!(text, "\n- `{}`, then `{}`", step.from, step.to);
             }
         }
-        let given = self.task.strategies.iter().map(|given| given.trim());
+        let given = task.strategies.iter().map(|given| given.trim());
         let recalled = self.recalled.iter().flatten();
         let strategies: Vec<&str> = given
             .chain(recalled.map(|recalled| recalled.text.as_str()))
@@ -136,7 +199,6 @@ impl Run {
                 let _ = write!(text, "\n- {strategy}");
             }
         }
-        let missing = self.without_tool();
         if !missing.is_empty() {
             let _ = write!(text, "\n\n{NO_TOOL_NOTE}");
             for missing in missing {
@@ -147,20 +209,6 @@ impl Run {
             let _ = write!(text, "\n{WHAT_TO_SAY}");
         }
         text
-    }
-
-    /// What no tool does of what the task wants. A tool that is not configured is not among that: whoever
-    /// calls it is told what to set, and can say so.
-    fn without_tool(&self) -> Vec<&NonEmptyText> {
-        let Some(gap) = self.offer.as_ref().and_then(|offer| offer.gap.as_ref()) else {
-            return Vec::new();
-        };
-        let is_there = |missing: &NonEmptyText| {
-            let mut told = gap.capabilities().iter();
-            told.any(|told| told.capability == *missing && told.because.is_some())
-        };
-        let missing = gap.missing_tools().iter();
-        missing.filter(|missing| !is_there(missing)).collect()
     }
 
     fn turn_messages(&self, turn: &TurnState) -> Vec<ChatMessage> {
@@ -205,31 +253,32 @@ impl Run {
         match entry {
             Entry::Finish => "The task is finished.".to_owned(),
             Entry::Mistake { mistake, .. } => mistake.to_string(),
-            Entry::Call { record, stand, .. } => self.observed(record, stand),
+            Entry::Call {
+                record, progress, ..
+            } => self.observed(record, progress),
         }
     }
 
-    fn observed(&self, record: &CallRecord, stand: &Stand) -> String {
-        let held = stand.held.filter(|held| held.is_deferred);
-        let mut text = match (record.outcome(), held) {
+    fn observed(&self, record: &CallRecord, progress: &CallProgress) -> String {
+        let until = progress.held_until().filter(|_| progress.is_deferred());
+        let mut text = match (record.outcome(), until) {
             (Some(Ok(result)), _) => self.shown(result),
             (Some(Err(failure)), _) => failure.model_message.clone(),
-            (None, Some(held)) => {
+            (None, Some(until)) => {
                 return format!(
-                    "The call is scheduled: it runs at {} unless a person undoes it. Go on.",
-                    held.until
+                    "The call is scheduled: it runs at {until} unless a person undoes it. Go on."
                 );
             }
             (None, None) => return "The call has not ended.".to_owned(),
         };
-        if held.is_some() && record.was_permitted() {
+        if until.is_some() && record.was_permitted() {
             text = format!("The call was scheduled and has run since. {text}");
         }
-        if stand.is_edited() {
+        if progress.is_edited() {
             let ran = canonical(&Value::Object(record.arguments().clone()));
             text = format!("A person changed the arguments; the call was made with {ran}. {text}");
         }
-        if let Some(word) = &stand.word {
+        if let Some(word) = progress.word() {
             text = format!("{text} {word}");
         }
         text
@@ -241,7 +290,7 @@ impl Run {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        let limit = self.settings.max_observation >> self.shortenings;
+        let limit = self.max_observation >> self.shortenings;
         match text.char_indices().nth(limit) {
             None => text,
             Some((end, _)) => {
@@ -280,3 +329,6 @@ impl Room {
         fits
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! What is used, lent and left.
+
+use super::*;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_microseconds(1_760_000_000_000_000 + second * 1_000_000)
+}
+
+fn allowance(settings: Settings) -> Allowance {
+    Allowance::new(settings, at(0))
+}
+
+#[test]
+fn time_in_which_the_run_waited_does_not_count() {
+    let mut allowance = allowance(Settings {
+        max_seconds: Some(10),
+        ..Settings::default()
+    });
+    allowance.pass_time(at(4), false);
+    allowance.pass_time(at(100), true);
+    assert_eq!(allowance.time_used(at(100)), Duration::from_secs(4));
+    assert!(!allowance.is_out_of_time());
+    allowance.pass_time(at(106), false);
+    assert!(allowance.is_out_of_time());
+    // A clock that is set back does not give time back.
+    allowance.pass_time(at(50), false);
+    assert_eq!(allowance.now(), at(106));
+}
+
+#[test]
+fn calls_lent_count_until_they_come_back() {
+    let mut allowance = allowance(Settings {
+        max_calls: 10,
+        ..Settings::default()
+    });
+    let call: CallId = "r1:1:0".parse().unwrap();
+    allowance.lend(&call, 6);
+    assert_eq!(allowance.calls_left(1), 3);
+    assert_eq!(allowance.lent_to(&call), 6);
+    assert!(allowance.has_lent());
+    allowance.take_back(&call, 2);
+    assert_eq!(allowance.calls_left(1), 7);
+    assert_eq!(allowance.lent_to(&call), 0);
+    assert!(!allowance.has_lent());
+}
+
+#[test]
+fn calls_of_others_count_by_turn() {
+    let mut allowance = allowance(Settings::default());
+    let (first, second) = (Turn::FIRST, Turn::FIRST.next());
+    allowance.lend_to_task(first, 5);
+    allowance.take_back_from_task(first, 5, 3);
+    allowance.lend_to_task(second, 4);
+    assert_eq!(allowance.calls_of_others_before(first), 0);
+    assert_eq!(allowance.calls_of_others_before(second), 3);
+    assert_eq!(allowance.calls_of_others(), 7);
+}
+
+#[test]
+fn rest_is_what_the_budgets_leave() {
+    let mut allowance = allowance(Settings {
+        max_tokens: Some(100),
+        max_microdollars: Some(50),
+        ..Settings::default()
+    });
+    allowance.spend(Usage {
+        input_tokens: 60,
+        output_tokens: 10,
+        microdollars: Some(50),
+        ..Usage::default()
+    });
+    assert_eq!(allowance.used_up(), Some(Budget::Money));
+    let rest = allowance.rest(7, at(0));
+    assert_eq!(rest.max_calls, 7);
+    assert_eq!(rest.max_tokens, Some(30));
+    assert_eq!(rest.max_microdollars, Some(0));
+    allowance.spend(Usage {
+        input_tokens: 30,
+        ..Usage::default()
+    });
+    assert_eq!(allowance.used_up(), Some(Budget::Tokens));
+}
+
+#[test]
+fn shares_use_up_what_is_left() {
+    assert_eq!(share(10, 3), 4);
+    assert_eq!(share(6, 2), 3);
+    assert_eq!(share(5, 0), 5);
+    assert_eq!(share(0, 3), 0);
+}

@@ -1,0 +1,317 @@
+//! Takes a model's answer apart: which of its calls are in good order and of what kind, which are mistakes,
+//! whether it finishes. This is the one place where a name that a model used becomes a kind of call.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use windlass_spec::{
+    CallChange, CallId, CallRecord, Confidence, Effect, Failure, Misfit, RiskLevel, Timestamp,
+    ToolName, nearest_all,
+};
+
+use super::answer::Answer;
+use super::calls::{Calls, Entry, TurnState};
+use super::mistake::{Mistake, MistakeKind};
+use super::repair::repair_json;
+use super::toolbox::{Requested, Toolbox};
+use super::transcript::Transcript;
+use crate::model::{FINISH, ModelAnswer, RequestedArguments, RequestedCall};
+
+/// How many names are suggested for one that does not exist.
+const SUGGESTIONS: usize = 3;
+
+/// What an answer is read with: the run as it was when the model was asked.
+pub(super) struct Reader<'r> {
+    pub(super) toolbox: &'r Toolbox,
+    pub(super) calls: &'r Calls,
+    pub(super) transcript: &'r Transcript,
+    pub(super) max_calls_per_turn: u32,
+    /// When the model was asked.
+    pub(super) asked_at: Timestamp,
+    /// When it answered.
+    pub(super) at: Timestamp,
+}
+
+/// What an answer comes to.
+pub(super) struct ReadAnswer {
+    pub(super) turn: TurnState,
+    /// The answer of the run, if the model finished.
+    pub(super) answer: Option<Answer>,
+    /// How often the model made which mistake.
+    pub(super) mistakes: BTreeMap<MistakeKind, u32>,
+}
+
+impl Reader<'_> {
+    pub(super) fn read(&self, answer: ModelAnswer) -> ReadAnswer {
+        let mut read = ReadAnswer {
+            turn: TurnState {
+                turn: self.calls.current_turn(),
+                asked_at: self.asked_at,
+                ended_at: self.at,
+                answer,
+                entries: Vec::new(),
+            },
+            answer: None,
+            mistakes: BTreeMap::new(),
+        };
+        for index in 0..read.turn.answer.calls.len() {
+            let entry = self.requested(index, &mut read);
+            let entry = entry.unwrap_or_else(|mistake| self.refused(index, &read, mistake));
+            read.turn.entries.push(entry);
+        }
+        self.read_finish(&mut read);
+        if read.turn.answer.calls.is_empty() && !read.take_text() {
+            let entry = self.refused(0, &read, Mistake::EmptyAnswer);
+            read.turn.entries.push(entry);
+        }
+        for entry in &read.turn.entries {
+            if let Entry::Mistake { mistake, .. } = entry {
+                *read.mistakes.entry(mistake.kind()).or_default() += 1;
+            }
+        }
+        read
+    }
+
+    /// What becomes of one requested call, if it is in order.
+    fn requested(&self, index: usize, read: &mut ReadAnswer) -> Result<Entry, Mistake> {
+        let id = self.calls.id_of(read.turn.turn, index);
+        let limit = self.max_calls_per_turn;
+        let Some(requested) = read.turn.answer.calls.get(index) else {
+            return Err(Mistake::EmptyAnswer);
+        };
+        if id.index >= limit {
+            return Err(Mistake::TooManyCalls { limit });
+        }
+        let (kind, tool) = match self.toolbox.resolve_call(&requested.tool) {
+            Some(Requested::Finish) => return Ok(Entry::Finish),
+            Some(Requested::Call(kind, tool)) => (kind, tool),
+            None => return Err(self.unknown_tool(&requested.tool)),
+        };
+        let stated = requested.confidence;
+        let arguments = arguments(&requested.arguments, &mut read.mistakes)?;
+        let mut misfits = tool.signature().misfits(&arguments);
+        // What the operator sets is filled in at the gate, which looks at the whole again.
+        let is_set =
+            |name: &str| self.toolbox.is_set(tool.name(), name) && arguments.get(name).is_none();
+        misfits.retain(|misfit| !misfit.pointer.strip_prefix('/').is_some_and(is_set));
+        let Value::Object(arguments) = arguments else {
+            return Err(Mistake::Misfits(misfits));
+        };
+        if !misfits.is_empty() {
+            return Err(Mistake::Misfits(misfits));
+        }
+        let name = tool.name().clone();
+        if let Some(mistake) = self.repeated(&name, &arguments, &read.turn.entries) {
+            return Err(mistake);
+        }
+        let mut record = CallRecord::requested(id, name, arguments, self.at);
+        if let Some(stated) = stated {
+            record = record.with_confidence(read.confidence(stated));
+        }
+        Ok(Entry::Call {
+            kind,
+            specification: tool.clone(),
+            record: Box::new(record),
+            decision: None,
+            progress: Box::default(),
+        })
+    }
+
+    fn refused(&self, index: usize, read: &ReadAnswer, mistake: Mistake) -> Entry {
+        let id = self.calls.id_of(read.turn.turn, index);
+        refused(id, read.turn.answer.calls.get(index), mistake, self.at)
+    }
+
+    fn unknown_tool(&self, name: &str) -> Mistake {
+        let shown = self.toolbox.shown();
+        let known: Vec<String> = shown.iter().map(|tool| tool.name().to_string()).collect();
+        let nearest = nearest_all(name, known.iter().map(String::as_str), SUGGESTIONS);
+        let nearest = nearest.into_iter().map(str::to_owned).collect();
+        Mistake::UnknownTool {
+            name: name.chars().take(100).collect(),
+            nearest,
+            known,
+        }
+    }
+
+    /// The mistake of asking for exactly what was asked for before. What was only read may be shown
+    /// again; what had an effect must not happen twice by accident.
+    fn repeated(
+        &self,
+        name: &ToolName,
+        arguments: &Map<String, Value>,
+        earlier_in_turn: &[Entry],
+    ) -> Option<Mistake> {
+        let earlier = self.calls.entries().chain(earlier_in_turn);
+        let (entry, first) = earlier.into_iter().find_map(|entry| {
+            let Entry::Call {
+                record, progress, ..
+            } = entry
+            else {
+                return None;
+            };
+            // What a person changed was asked for as it was before.
+            let asked = progress.before_edit().unwrap_or(record.arguments());
+            let is_same = record.tool_name() == name && asked == arguments;
+            // What failed and may be tried again is not repeated by trying again.
+            let may_be_repeated = progress.did_nothing()
+                || matches!(record.outcome(), Some(Err(failure)) if failure.retryable);
+            (is_same && !may_be_repeated).then_some((entry, record))
+        })?;
+        let result = match (first.outcome(), entry.risk()) {
+            (Some(Ok(result)), RiskLevel::Reversible) => Some(self.transcript.shown(result)),
+            _ => None,
+        };
+        Some(Mistake::Repeated {
+            first: first.id().clone(),
+            result,
+        })
+    }
+
+    /// Takes the run's answer from a call of `finish`, or says what is wrong with it.
+    fn read_finish(&self, read: &mut ReadAnswer) {
+        let is_call = |entry: &Entry| matches!(entry, Entry::Call { .. });
+        let has_calls = read.turn.entries.iter().any(is_call);
+        for index in 0..read.turn.entries.len() {
+            let (Some(Entry::Finish), Some(requested)) = (
+                read.turn.entries.get(index),
+                read.turn.answer.calls.get(index),
+            ) else {
+                continue;
+            };
+            let outcome = match has_calls {
+                true => Err(Mistake::FinishWithCalls),
+                false => arguments(&requested.arguments, &mut read.mistakes)
+                    .and_then(|arguments| read.finish(&arguments)),
+            };
+            match outcome {
+                Ok(answer) => {
+                    read.answer.get_or_insert(answer);
+                }
+                Err(mistake) => {
+                    let entry = self.refused(index, read, mistake);
+                    if let Some(place) = read.turn.entries.get_mut(index) {
+                        *place = entry;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl ReadAnswer {
+    fn confidence(&mut self, stated: f64) -> Confidence {
+        let (confidence, was_clamped) = Confidence::clamped(stated);
+        if was_clamped {
+            let kind = MistakeKind::ConfidenceOutOfRange;
+            *self.mistakes.entry(kind).or_default() += 1;
+        }
+        confidence
+    }
+
+    fn finish(&mut self, arguments: &Value) -> Result<Answer, Mistake> {
+        let answer = match &arguments["answer"] {
+            Value::String(text) => text.trim().to_owned(),
+            Value::Null => {
+                return Err(Mistake::Misfits(vec![Misfit {
+                    pointer: "/answer".to_owned(),
+                    expected: "Text".to_owned(),
+                    found: "nothing".to_owned(),
+                }]));
+            }
+            other => other.to_string(),
+        };
+        if answer.is_empty() {
+            return Err(Mistake::EmptyAnswer);
+        }
+        let reasoning = arguments["reasoning"]
+            .as_str()
+            .unwrap_or_default()
+            .trim()
+            .to_owned();
+        let stated = match &arguments["confidence"] {
+            Value::Number(number) => number.as_f64(),
+            Value::String(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        let confidence = match stated {
+            Some(stated) => self.confidence(stated),
+            None => Confidence::HALF,
+        };
+        Ok(Answer {
+            answer,
+            reasoning,
+            confidence,
+        })
+    }
+
+    /// Text without any call is the answer, though not the way it was asked for. Returns whether there was
+    /// any.
+    fn take_text(&mut self) -> bool {
+        let text = self.turn.answer.text.trim();
+        if text.is_empty() {
+            return false;
+        }
+        self.answer = Some(Answer {
+            answer: text.to_owned(),
+            reasoning: String::new(),
+            confidence: Confidence::HALF,
+        });
+        let kind = MistakeKind::TextInsteadOfFinish;
+        *self.mistakes.entry(kind).or_default() += 1;
+        true
+    }
+}
+
+/// The arguments of a call, as far as they can be read.
+fn arguments(
+    given: &RequestedArguments,
+    mistakes: &mut BTreeMap<MistakeKind, u32>,
+) -> Result<Value, Mistake> {
+    let text = match given {
+        RequestedArguments::Json(Value::Null) => return Ok(Value::Object(Map::new())),
+        RequestedArguments::Json(Value::String(text)) => text,
+        RequestedArguments::Json(value) => return Ok(value.clone()),
+        RequestedArguments::Text(text) => text,
+    };
+    let (value, was_repaired) = repair_json(text).map_err(Mistake::NotJson)?;
+    if was_repaired {
+        *mistakes.entry(MistakeKind::RepairedJson).or_default() += 1;
+    }
+    Ok(value)
+}
+
+/// The entry of a call that is refused at once, with what could be read of it.
+fn refused(
+    id: CallId,
+    requested: Option<&RequestedCall>,
+    mistake: Mistake,
+    at: Timestamp,
+) -> Entry {
+    // A turn without anything in it is taken for a `finish` that says nothing.
+    let name = requested.map_or(FINISH, |requested| requested.tool.as_str());
+    let shortened: String = name.chars().filter(|c| !c.is_control()).take(100).collect();
+    let name = ToolName::new(shortened).or_else(|_| ToolName::new("unnamed"));
+    let arguments = match requested.map(|requested| &requested.arguments) {
+        Some(RequestedArguments::Json(Value::Object(arguments))) => arguments.clone(),
+        Some(RequestedArguments::Json(Value::Null)) | None => Map::new(),
+        Some(RequestedArguments::Json(other)) => wrapped(other.clone()),
+        Some(RequestedArguments::Text(text)) => wrapped(Value::String(text.clone())),
+    };
+    let Ok(name) = name else {
+        return Entry::Finish;
+    };
+    let mut record = CallRecord::requested(id, name, arguments, at);
+    let failure = Failure::new(mistake.category(), Effect::None, mistake.to_string());
+    // A call that was only asked for can always be refused.
+    let _ = record.advance(CallChange::Fail(failure), at);
+    Entry::Mistake {
+        mistake,
+        record: Box::new(record),
+    }
+}
+
+/// Arguments that are no object, under a key of their own.
+fn wrapped(value: Value) -> Map<String, Value> {
+    std::iter::once(("unreadable".to_owned(), value)).collect()
+}

@@ -1,0 +1,63 @@
+//! The names of the tools that every run brings along. Nothing else may have one of these names, because a
+//! model could then call only one of the two.
+
+use crate::plan::{CREATE_EXECUTION_PLAN, GET_EXECUTION_STATUS, UPDATE_TASK_STATUS};
+
+/// Asks a person a question.
+pub const ASK_HUMAN: &str = "ask_human";
+
+/// Asks a person to authorize one exact call.
+pub const REQUEST_AUTHORIZATION: &str = "request_authorization";
+
+/// Searches tools that the model is not shown.
+pub const FIND_TOOLS: &str = "find_tools";
+
+/// Ends the run with an answer.
+pub const FINISH: &str = "finish";
+
+/// All of them.
+pub const RESERVED_NAMES: [&str; 7] = [
+    ASK_HUMAN,
+    REQUEST_AUTHORIZATION,
+    CREATE_EXECUTION_PLAN,
+    UPDATE_TASK_STATUS,
+    GET_EXECUTION_STATUS,
+    FIND_TOOLS,
+    FINISH,
+];
+
+/// A tool or agent has a reserved name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the name `{name}` is reserved: every run has a tool of that name; choose another")]
+pub struct ReservedName {
+    /// The name.
+    pub name: String,
+}
+
+/// Checks that a name is free for tools and agents.
+///
+/// # Errors
+/// If it is reserved.
+pub fn check_name(name: &str) -> Result<(), ReservedName> {
+    match RESERVED_NAMES.contains(&name) {
+        true => Err(ReservedName {
+            name: name.to_owned(),
+        }),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::SEPARATOR;
+
+    #[test]
+    fn tools_of_servers_cannot_have_a_reserved_name() {
+        for name in RESERVED_NAMES {
+            assert!(!name.contains(SEPARATOR), "{name}");
+            assert!(check_name(name).is_err());
+        }
+        assert_eq!(check_name("finish_report"), Ok(()));
+    }
+}
