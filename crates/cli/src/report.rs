@@ -9,7 +9,7 @@ use miette::{
 };
 use serde::Serialize;
 use windlass_gram::{Diagnostic, LineIndex, Severity};
-use windlass_spec::is_invisible;
+use windlass_spec::text::{TextUse, replace_hidden};
 
 use super::arguments::Color;
 use super::source::Source;
@@ -192,13 +192,14 @@ impl miette::Diagnostic for Drawing<'_> {
 impl<'a> Drawing<'a> {
     fn new(source: &'a Source, lines: &'a LineIndex<'a>, diagnostic: &'a Diagnostic) -> Self {
         let shown = Self::shown(&source.text, diagnostic);
-        let mut safe = Vec::with_capacity(shown.len());
-        for c in source.text[shown.clone()].chars() {
-            match is_invisible(c) && c != '\t' {
-                true => safe.extend(std::iter::repeat_n(b'?', c.len_utf8())),
-                false => safe.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
-            }
-        }
+        let safe = replace_hidden(
+            &source.text[shown.clone()],
+            TextUse::Display,
+            |_, hidden, safe| {
+                safe.extend(std::iter::repeat_n('?', hidden.len()));
+            },
+        );
+        let safe = safe.into_owned().into_bytes();
         Self {
             source,
             lines,

@@ -11,6 +11,7 @@ mod configuration;
 mod documentation;
 mod examples;
 mod gaps;
+mod hidden_text;
 mod holds;
 mod kills;
 mod mcp;

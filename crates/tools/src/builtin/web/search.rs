@@ -7,6 +7,7 @@ use std::time::Duration;
 use reqwest::{Client, StatusCode, Url, redirect};
 use serde::{Deserialize, Serialize};
 use windlass_spec::ErrorCategory;
+use windlass_spec::text::{TextUse, strip};
 
 use super::fetch::{USER_AGENT, shown};
 use crate::builtin::invalid;
@@ -211,12 +212,12 @@ fn hit(found: Found) -> Option<Hit> {
     })
 }
 
-/// Text on one line, without characters that steer terminals, at most so many characters of it.
+/// Text on one line, without hidden characters, at most so many characters of it.
 fn plain(text: &str, characters: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
-    line.chars()
-        .filter(|&character| !character.is_control())
+    strip(&line, TextUse::Model)
+        .chars()
         .take(characters)
         .collect()
 }
