@@ -23,6 +23,7 @@ mod init;
 mod interrupt;
 mod libraries;
 mod live;
+mod log;
 mod mcp;
 mod memory;
 mod models;
@@ -56,6 +57,9 @@ use clap::Parser as _;
 
 use arguments::{Arguments, Command};
 use windlass_spec::text::{TextUse, is_clean};
+
+/// The exit code for wrong usage.
+const USAGE: u8 = 2;
 
 /// How a command ended, which fixes the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +105,10 @@ fn run() -> anyhow::Result<Outcome> {
         Ok(arguments) => arguments,
         Err(error) => return Ok(print_usage(&error)?),
     };
+    if let Err(error) = log::start(&arguments.log, arguments.color) {
+        terminal::complain(&format!("error: {error}"))?;
+        return Ok(Outcome::Code(USAGE));
+    }
     let reporter = report::Reporter::new(arguments.color);
     settings::take(arguments.configuration);
     match arguments.command {
@@ -162,7 +170,9 @@ fn print_usage(error: &clap::Error) -> io::Result<Outcome> {
         true => terminal::draw(&text)?,
         false => terminal::draw_help(&text)?,
     }
-    Ok(Outcome::Code(u8::try_from(error.exit_code()).unwrap_or(2)))
+    Ok(Outcome::Code(
+        u8::try_from(error.exit_code()).unwrap_or(USAGE),
+    ))
 }
 
 /// Has panics, whose messages may quote anything, printed like everything else.

@@ -24,6 +24,18 @@ const WINDOW: usize = 60;
 /// How many diagnostics of one file are drawn; whoever needs all of them reads the JSON.
 const MAX_DRAWN: usize = 20;
 
+/// Whether standard error gets colours.
+pub(crate) fn is_colored(color: Color) -> bool {
+    match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            std::io::stderr().is_terminal() && !is_refused
+        }
+    }
+}
+
 /// Draws diagnostics on standard error.
 pub(crate) struct Reporter {
     handler: GraphicalReportHandler,
@@ -31,16 +43,7 @@ pub(crate) struct Reporter {
 
 impl Reporter {
     pub(crate) fn new(color: Color) -> Self {
-        let is_colored = match color {
-            Color::Always => true,
-            Color::Never => false,
-            Color::Auto => {
-                let is_refused =
-                    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-                std::io::stderr().is_terminal() && !is_refused
-            }
-        };
-        let theme = match is_colored {
+        let theme = match is_colored(color) {
             true => GraphicalTheme::unicode(),
             false => GraphicalTheme::unicode_nocolor(),
         };

@@ -97,7 +97,11 @@ fn a_final_answer_at_a_terminal_is_the_same() {
 fn json_holds_the_same_answer_in_escapes() {
     let place = office(&[finish(&hostile())]);
     let printed = run(&place, &["--json"]);
-    assert_eq!(printed.json()["response"]["answer"], json!(hostile()), "{printed:?}");
+    assert_eq!(
+        printed.json()["response"]["answer"],
+        json!(hostile()),
+        "{printed:?}"
+    );
     assert!(printed.out.contains("\\u202e"), "{printed:?}");
 }
 

@@ -14,6 +14,7 @@ mod gaps;
 mod hidden_text;
 mod holds;
 mod kills;
+mod logging;
 mod mcp;
 mod memory;
 mod plans;

@@ -13,7 +13,7 @@ use super::fetch::{USER_AGENT, shown};
 use crate::builtin::invalid;
 use crate::builtin::settings::SearchSettings;
 use crate::error::ToolError;
-use crate::http::{category, causes, client};
+use crate::http::{category, causes, client, send};
 
 /// How much a server may send for one search.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -124,7 +124,7 @@ impl Search {
             ToolError::foreign(category, message).without_effect()
         };
         let request = self.client()?.get(self.url(query));
-        let mut response = request.send().await.map_err(unreachable)?;
+        let mut response = send(request, &server).await.map_err(unreachable)?;
         let status = response.status();
         if !status.is_success() {
             return Err(refusal(&server, status));
