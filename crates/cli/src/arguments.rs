@@ -20,6 +20,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use windlass_model::Dialect;
 
+use crate::log::{LogFilter, LogFormat};
+
 pub(crate) use ab::{Ab, AbCommand, AbReport, AbRun};
 pub(crate) use approvals::{
     Always, Approvals, ApprovalsCommand, Approve, OneQuestion, Reject, Respond,
@@ -61,10 +63,26 @@ pub(crate) struct Arguments {
     pub(crate) color: Color,
 
     #[command(flatten)]
+    pub(crate) log: LogOptions,
+
+    #[command(flatten)]
     pub(crate) configuration: ConfigurationOptions,
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// What is logged on standard error, for all commands alike.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LogOptions {
+    /// Log spans and events: a level (`info`, `debug`, `trace`), or levels of targets such as
+    /// `warn,windlass_mcp=debug`. Without it, `WINDLASS_LOG`; nothing if that is not set.
+    #[arg(long, global = true, value_name = "FILTER")]
+    pub(crate) log: Option<LogFilter>,
+
+    /// How a line of the log looks. Without it, `WINDLASS_LOG_FORMAT`, or text.
+    #[arg(long, global = true, value_enum, value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -4,12 +4,12 @@ use clap::CommandFactory as _;
 
 use super::Outcome;
 use super::arguments::{Arguments, Completions};
-use super::terminal::put;
+use super::terminal::put_content;
 
 pub(super) fn run(command: &Completions) -> anyhow::Result<Outcome> {
     let mut script = Vec::new();
     let mut program = Arguments::command();
     clap_complete::generate(command.shell, &mut program, "windlass", &mut script);
-    put(&String::from_utf8(script)?)?;
+    put_content(&String::from_utf8(script)?)?;
     Ok(Outcome::Done)
 }

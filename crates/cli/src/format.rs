@@ -10,7 +10,7 @@ use super::arguments::Fmt;
 use super::check::refuse_second_stdin;
 use super::report::Reporter;
 use super::source::Source;
-use super::terminal::{complain, put, say};
+use super::terminal::{complain, put_content, say};
 
 pub(super) fn run(command: &Fmt, reporter: &Reporter) -> anyhow::Result<Outcome> {
     refuse_second_stdin(&command.files)?;
@@ -41,7 +41,7 @@ fn format_file(command: &Fmt, path: &Path, reporter: &Reporter) -> anyhow::Resul
         return Ok(is_formatted);
     }
     if path.as_os_str() == "-" {
-        put(&formatted)?;
+        put_content(&formatted)?;
     } else if !is_formatted && let Err(error) = replace(path, &formatted) {
         complain(&format!("error: `{}` is unchanged: {error}", source.name))?;
         return Ok(false);

@@ -15,7 +15,7 @@ use windlass_spec::{RunId, Timestamp};
 use windlass_tools::ToolProgress;
 
 use super::moments::left;
-use super::terminal::{complain, visible};
+use super::terminal::{complain, visible, visible_line};
 
 /// Shows a run while it goes on.
 pub(super) struct Live {
@@ -78,7 +78,9 @@ impl Live {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner) = until;
             }
-            Progress::Tool(_, progress) => self.spinner.set_message(how_far(progress)),
+            Progress::Tool(_, progress) => {
+                self.spinner.set_message(visible_line(&how_far(progress)))
+            }
             Progress::Warning(warning) => self.line(&format!("warning: {warning}")),
             Progress::Model(_) => {}
             Progress::Done(run) if run.parent().is_none() => self.spinner.finish_and_clear(),

@@ -23,6 +23,7 @@ mod init;
 mod interrupt;
 mod libraries;
 mod live;
+mod log;
 mod mcp;
 mod memory;
 mod models;
@@ -48,11 +49,17 @@ mod terminal;
 mod tools;
 mod trace;
 
+use std::ffi::OsStr;
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use arguments::{Arguments, Command};
+use windlass_spec::text::{TextUse, is_clean};
+
+/// The exit code for wrong usage.
+const USAGE: u8 = 2;
 
 /// How a command ended, which fixes the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,9 +98,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the command that was typed. Usage errors end the process with code 2.
+/// Runs the command that was typed. Usage errors give the exit code 2.
 fn run() -> anyhow::Result<Outcome> {
-    let arguments = Arguments::parse();
+    print_panics();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return Ok(print_usage(&error)?),
+    };
+    if let Err(error) = log::start(&arguments.log, arguments.color) {
+        terminal::complain(&format!("error: {error}"))?;
+        return Ok(Outcome::Code(USAGE));
+    }
     let reporter = report::Reporter::new(arguments.color);
     settings::take(arguments.configuration);
     match arguments.command {
@@ -127,4 +142,46 @@ fn run() -> anyhow::Result<Outcome> {
 /// Says why a command could not do its work.
 fn print_error(error: &anyhow::Error) {
     let _ = terminal::complain(&format!("error: {error:#}"));
+}
+
+/// Prints help, the version or what is wrong with the arguments, which quotes what was typed.
+fn print_usage(error: &clap::Error) -> io::Result<Outcome> {
+    let is_clean = |text: &OsStr| {
+        text.to_str()
+            .is_some_and(|text| is_clean(text, TextUse::Display))
+    };
+    let has_clean_variables = || {
+        std::env::vars_os()
+            .filter(|(name, _)| name.to_string_lossy().starts_with("WINDLASS_"))
+            .all(|(_, value)| is_clean(&value))
+    };
+    let rendered = error.render();
+    let is_colored = match error.use_stderr() {
+        true => anstream::AutoStream::choice(&io::stderr()),
+        false => anstream::AutoStream::choice(&io::stdout()),
+    } != anstream::ColorChoice::Never;
+    // Colours only if every sequence in the text is the library's own.
+    let are_sequences_ours = std::env::args_os().all(|argument| is_clean(&argument));
+    let text = match is_colored && are_sequences_ours && has_clean_variables() {
+        true => rendered.ansi().to_string(),
+        false => rendered.to_string(),
+    };
+    match error.use_stderr() {
+        true => terminal::draw(&text)?,
+        false => terminal::draw_help(&text)?,
+    }
+    Ok(Outcome::Code(
+        u8::try_from(error.exit_code()).unwrap_or(USAGE),
+    ))
+}
+
+/// Has panics, whose messages may quote anything, printed like everything else.
+fn print_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let trace = std::backtrace::Backtrace::capture();
+        let _ = terminal::complain(&panic.to_string());
+        if trace.status() == std::backtrace::BacktraceStatus::Captured {
+            let _ = terminal::complain(&trace.to_string());
+        }
+    }));
 }

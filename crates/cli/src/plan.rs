@@ -31,7 +31,7 @@ use super::refusal::{Refusal, refused, told};
 use super::report::Reporter;
 use super::run::{block_on, driver};
 use super::table::{one_line, say_table};
-use super::terminal::{complain, put, say};
+use super::terminal::{complain, put, put_content, say};
 use super::{crew, data};
 
 /// The largest file that is read as a plan.
@@ -249,7 +249,7 @@ fn show(store: &Store, command: &PlanShow) -> anyhow::Result<Outcome> {
     let plan = run.plan(&id).context("the plan is gone")?;
     match (command.json, command.graph) {
         (true, _) => put(&format!("{}\n", as_object(plan)))?,
-        (false, Some(graph)) => put(&graph::drawn(plan, graph))?,
+        (false, Some(graph)) => put_content(&graph::drawn(plan, graph))?,
         (false, None) => say(draw::drawn(plan, now()).trim_end())?,
     }
     Ok(Outcome::Done)

@@ -21,13 +21,13 @@ use super::report::Reporter;
 use super::schema::read_file;
 use super::settings::{configured, files_for};
 use super::source::Source;
-use super::terminal::{complain, put};
+use super::terminal::{complain, put_content};
 
 pub(super) fn run(command: &Policy, reporter: &Reporter) -> anyhow::Result<Outcome> {
     match &command.command {
         PolicyCommand::Check(command) => check::run(command, reporter),
         PolicyCommand::Show => {
-            put(DEFAULT_POLICIES)?;
+            put_content(DEFAULT_POLICIES)?;
             Ok(Outcome::Done)
         }
         PolicyCommand::Explain(command) => told(explain::run(command, reporter), command.json),

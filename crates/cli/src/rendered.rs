@@ -3,9 +3,8 @@
 //! of, so what is read is what is approved.
 
 use serde_json::Value;
-use unicode_general_category::{GeneralCategory, get_general_category};
 use windlass_core::approval::canonical;
-use windlass_spec::is_invisible;
+use windlass_spec::text::{TextUse, class_of, escape, escape_line, push_json_escape};
 
 /// JSON with sorted keys, an item a line, and every character that cannot be seen as an escape. It is
 /// still JSON, and still the same value.
@@ -18,9 +17,9 @@ pub(super) fn json(value: &Value) -> String {
     let mut characters = canonical.chars().peekable();
     while let Some(c) = characters.next() {
         if in_text {
-            match is_hidden(c) {
-                true => push_escape(&mut text, c),
-                false => text.push(c),
+            match class_of(c) {
+                Some(_) => push_json_escape(&mut text, c),
+                None => text.push(c),
             }
             in_text = is_escaped || c != '"';
             is_escaped = !is_escaped && c == '\\';
@@ -60,59 +59,19 @@ fn break_line(text: &mut String, depth: usize) {
     text.push_str(&"  ".repeat(depth));
 }
 
-/// As JSON escapes it: in units of UTF-16.
-fn push_escape(text: &mut String, c: char) {
-    for unit in c.encode_utf16(&mut [0; 2]) {
-        text.push_str(&format!("\\u{unit:04x}"));
-    }
-}
-
 /// A text with every character that cannot be seen, but the line break, as an escape.
 pub(super) fn seen(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match is_hidden(c) && c != '\n' {
-            true => shown.extend(c.escape_unicode()),
-            false => shown.push(c),
-        }
-    }
-    shown
+    escape(text, TextUse::Exact).into_owned()
 }
 
 /// A text on one line: the line break is an escape too.
 pub(super) fn on_one_line(text: &str) -> String {
-    seen(text).replace('\n', "\\u{a}")
+    escape_line(text, TextUse::Exact).into_owned()
 }
 
 /// A text whose further lines stand further in, so that none of them can pass for a line of ours.
 pub(super) fn indented(text: &str, margin: &str) -> String {
     seen(text).replace('\n', &format!("\n{margin}"))
-}
-
-/// Whether a reader might not see a character, or take it for a blank.
-fn is_hidden(c: char) -> bool {
-    let is_blank_by_looks = matches!(
-        c,
-        '\u{034F}' // joins letters, looks like nothing
-            | '\u{115F}' | '\u{1160}' | '\u{3164}' | '\u{FFA0}' // fillers
-            | '\u{17B4}' | '\u{17B5}'
-            | '\u{180B}'..='\u{180F}' | '\u{FE00}'..='\u{FE0F}' // choose between looks
-            | '\u{E0000}'..='\u{E0FFF}'
-            | '\u{2800}'
-    );
-    is_invisible(c)
-        || is_blank_by_looks
-        || match get_general_category(c) {
-            GeneralCategory::Control
-            | GeneralCategory::Format
-            | GeneralCategory::LineSeparator
-            | GeneralCategory::ParagraphSeparator
-            | GeneralCategory::PrivateUse
-            | GeneralCategory::Surrogate
-            | GeneralCategory::Unassigned => true,
-            GeneralCategory::SpaceSeparator => c != ' ',
-            _ => false,
-        }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use miette::{
 };
 use serde::Serialize;
 use windlass_gram::{Diagnostic, LineIndex, Severity};
-use windlass_spec::is_invisible;
+use windlass_spec::text::{TextUse, replace_hidden};
 
 use super::arguments::Color;
 use super::source::Source;
@@ -24,6 +24,18 @@ const WINDOW: usize = 60;
 /// How many diagnostics of one file are drawn; whoever needs all of them reads the JSON.
 const MAX_DRAWN: usize = 20;
 
+/// Whether standard error gets colours.
+pub(crate) fn is_colored(color: Color) -> bool {
+    match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            std::io::stderr().is_terminal() && !is_refused
+        }
+    }
+}
+
 /// Draws diagnostics on standard error.
 pub(crate) struct Reporter {
     handler: GraphicalReportHandler,
@@ -31,16 +43,7 @@ pub(crate) struct Reporter {
 
 impl Reporter {
     pub(crate) fn new(color: Color) -> Self {
-        let is_colored = match color {
-            Color::Always => true,
-            Color::Never => false,
-            Color::Auto => {
-                let is_refused =
-                    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-                std::io::stderr().is_terminal() && !is_refused
-            }
-        };
-        let theme = match is_colored {
+        let theme = match is_colored(color) {
             true => GraphicalTheme::unicode(),
             false => GraphicalTheme::unicode_nocolor(),
         };
@@ -192,13 +195,14 @@ impl miette::Diagnostic for Drawing<'_> {
 impl<'a> Drawing<'a> {
     fn new(source: &'a Source, lines: &'a LineIndex<'a>, diagnostic: &'a Diagnostic) -> Self {
         let shown = Self::shown(&source.text, diagnostic);
-        let mut safe = Vec::with_capacity(shown.len());
-        for c in source.text[shown.clone()].chars() {
-            match is_invisible(c) && c != '\t' {
-                true => safe.extend(std::iter::repeat_n(b'?', c.len_utf8())),
-                false => safe.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
-            }
-        }
+        let safe = replace_hidden(
+            &source.text[shown.clone()],
+            TextUse::Display,
+            |_, hidden, safe| {
+                safe.extend(std::iter::repeat_n('?', hidden.len()));
+            },
+        );
+        let safe = safe.into_owned().into_bytes();
         Self {
             source,
             lines,

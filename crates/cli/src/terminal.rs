@@ -1,10 +1,10 @@
-//! Writes to the person in front of the program. Whatever comes from a file, an argument or a library
-//! is made visible first, so that it cannot steer a terminal; and a reader that has seen enough is no
-//! reason to fail, nor to forget that something else failed.
+//! The only way to standard output and standard error. Everything passes [`windlass_spec::text`] here,
+//! whatever its source and whether or not the caller made it safe, so that nothing can steer a terminal;
+//! and a reader that has seen enough is no reason to fail, nor to forget that something else failed.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
-use windlass_spec::is_invisible;
+use windlass_spec::text::{TextUse, escape, escape_json, escape_line};
 
 /// Writes a line of text for people to standard output.
 pub(super) fn say(text: &str) -> io::Result<()> {
@@ -16,14 +16,40 @@ pub(super) fn complain(text: &str) -> io::Result<()> {
     quietly(writeln!(io::stderr().lock(), "{}", visible(text)))
 }
 
-/// Writes a result to standard output as it is: for programs, or the content of a file.
-pub(super) fn put(text: &str) -> io::Result<()> {
-    quietly(io::stdout().lock().write_all(text.as_bytes()))
+/// Writes JSON to standard output: the same value, with escapes for what cannot be seen.
+pub(super) fn put(json: &str) -> io::Result<()> {
+    let json = escape_json(json, TextUse::Display);
+    quietly(io::stdout().lock().write_all(json.as_bytes()))
 }
 
-/// Writes what has been made visible already to standard error.
+/// Writes a line of text, or of JSON without hidden characters, to standard output at once. Returns false if nobody reads it any more.
+pub(super) fn stream(line: &str) -> io::Result<bool> {
+    let mut output = io::stdout().lock();
+    match writeln!(output, "{}", visible(line)).and_then(|()| output.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true),
+    }
+}
+
+/// Writes the content of a file to standard output: byte for byte to a file or a program, made visible
+/// on a terminal.
+pub(super) fn put_content(text: &str) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    let text = match output.is_terminal() {
+        true => escape(text, TextUse::Display),
+        false => text.into(),
+    };
+    quietly(output.write_all(text.as_bytes()))
+}
+
+/// Writes text with colours of ours to standard error.
 pub(super) fn draw(text: &str) -> io::Result<()> {
-    quietly(io::stderr().lock().write_all(text.as_bytes()))
+    quietly(io::stderr().lock().write_all(styled(text).as_bytes()))
+}
+
+/// Writes help, with colours of ours, to standard output.
+pub(super) fn draw_help(text: &str) -> io::Result<()> {
+    quietly(io::stdout().lock().write_all(styled(text).as_bytes()))
 }
 
 /// Whoever reads our output has seen enough, as in `windlass schema FILE | head`.
@@ -34,14 +60,67 @@ fn quietly(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// A text with every invisible character but the line break shown as an escape.
+/// A text for people, with every hidden character as an escape. For libraries that write to the
+/// terminal themselves.
 pub(super) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match is_invisible(c) && c != '\n' {
-            true => shown.extend(c.escape_unicode()),
-            false => shown.push(c),
+    escape(text, TextUse::Display).into_owned()
+}
+
+/// The same on one line.
+pub(super) fn visible_line(text: &str) -> String {
+    escape_line(text, TextUse::Display).into_owned()
+}
+
+/// A text in which sequences that set colours stay and everything else is made visible.
+fn styled(text: &str) -> String {
+    let mut made = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(ESCAPE) {
+        let (before, sequence) = rest.split_at(start);
+        made.push_str(&visible(before));
+        let length = match color_length(sequence) {
+            Some(length) => {
+                made.push_str(&sequence[..length]);
+                length
+            }
+            None => {
+                made.push_str(&visible(ESCAPE));
+                ESCAPE.len()
+            }
+        };
+        rest = &sequence[length..];
+    }
+    made.push_str(&visible(rest));
+    made
+}
+
+const ESCAPE: &str = "\u{1b}";
+
+/// How long the sequence is that sets a colour (`ESC [ digits and semicolons m`), if it is one. Hiding
+/// text (8) is not a colour.
+fn color_length(sequence: &str) -> Option<usize> {
+    let parameters = sequence.strip_prefix(ESCAPE)?.strip_prefix('[')?;
+    let end = parameters.find(|c: char| !matches!(c, '0'..='9' | ';'))?;
+    let (numbers, closing) = parameters.split_at(end);
+    (closing.starts_with('m') && !hides_text(numbers)).then(|| ESCAPE.len() + 1 + end + 1)
+}
+
+/// Whether one of the parameters makes a terminal draw nothing.
+fn hides_text(parameters: &str) -> bool {
+    let mut numbers = parameters.split(';');
+    while let Some(number) = numbers.next() {
+        match number.parse() {
+            Ok(8_u32) => return true,
+            // A colour by its number, or by red, green and blue.
+            Ok(38 | 48 | 58) => {
+                let more = if numbers.next() == Some("2") { 3 } else { 1 };
+                numbers.by_ref().take(more).for_each(drop);
+            }
+            _ => {}
         }
     }
-    shown
+    false
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 use windlass_spec::registry::{CategoryName, Environment, Permission};
 use windlass_spec::server::{Given, ServerName};
+use windlass_spec::text::{TextUse, is_clean};
 use windlass_spec::{AgentName, Signature, ToolName, Type};
 
 /// A form that a text has.
@@ -173,7 +174,7 @@ fn check_url(text: &str) -> Result<(), String> {
         .or_else(|| text.strip_prefix("http://"))
         .ok_or_else(|| format!("`{text}` is not {}", Form::Url.what()))?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+    if text.contains(char::is_whitespace) || !is_clean(text, TextUse::Name) {
         return Err("an address holds no blanks".to_owned());
     }
     if authority.contains('@') {

@@ -31,6 +31,10 @@ pub(crate) use wire::{Inbound, Wire};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use windlass_spec::text::{TextUse, escape};
+
+use crate::text::clipped;
+
 /// Locks. What a panicking thread left behind is still whole: nothing here is changed in two steps.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -39,17 +43,11 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The beginning of a text, `most` characters at most, with what cannot be seen escaped: texts of
 /// servers end in error messages and on terminals.
 pub(crate) fn shown(text: &str, most: usize) -> String {
-    let mut out = String::new();
-    for (count, c) in text.trim().chars().enumerate() {
-        if count == most {
-            out.push('…');
-            break;
-        }
-        match c {
-            '\n' | '\t' => out.push(c),
-            c if c.is_control() => out.extend(c.escape_default()),
-            c => out.push(c),
-        }
+    let text = text.trim();
+    let beginning = clipped(text, most);
+    let mut shown = escape(beginning, TextUse::Display).into_owned();
+    if beginning.len() < text.len() {
+        shown.push('…');
     }
-    out
+    shown
 }

@@ -15,7 +15,6 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
-use unicode_security::{RestrictionLevel, RestrictionLevelDetection, skeleton};
 use windlass_spec::ToolName;
 use windlass_spec::server::{SEPARATOR, ServerName};
 
@@ -153,19 +152,5 @@ fn digest(own: &str) -> String {
 #[must_use]
 pub fn look_alike(name: &str) -> Option<String> {
     let name = clipped(name, MAX_OWN_NAME);
-    if name.is_ascii() {
-        return None;
-    }
-    // Letters that are Latin already stay as they are: in a skeleton `m` would become `rn`.
-    let mut like = String::new();
-    for c in name.chars() {
-        match c.is_ascii() {
-            true => like.push(c),
-            false => like.extend(skeleton(c.encode_utf8(&mut [0; 4]))),
-        }
-    }
-    let letters: String = name.chars().filter(|c| c.is_alphabetic()).collect();
-    let is_mixed = !letters.check_restriction_level(RestrictionLevel::HighlyRestrictive);
-    // The skeleton of an honest accented letter keeps its accent.
-    (like.is_ascii() || is_mixed).then(|| visible(&like).into_owned())
+    windlass_spec::text::look_alike(name).map(|like| visible(&like).into_owned())
 }

@@ -1,39 +1,21 @@
-//! Text that a person would not see and a model would read: invisible characters, characters that turn
-//! the direction of reading, text spelled in tag characters or variation selectors, terminal controls,
-//! HTML comments. [`hidden`] finds it, [`visible`] shows it, [`findings`] looks through everything a
-//! server says of a tool.
-//!
-//! Some invisible characters are part of honest writing. They pass exactly where writing needs them:
-//! - a zero-width joiner between two pictographs, and either joiner once between two letters of a script
-//!   that joins (Arabic and its kin, the Indic scripts, Mongolian): a Persian or Malayalam word cannot
-//!   be written without;
-//! - a variation selector once after what it can select a form of: a pictograph or the digit of a
-//!   keycap, a Mongolian letter, an ideograph. Selectors after ideographs can carry a byte each, so
-//!   more than [`MAX_IDEOGRAPH_SELECTORS`] in one text are not taken for spelling;
-//! - a left-to-right or right-to-left mark beside a letter written from right to left, but never an
-//!   embedding, override or isolate, which show a text in another order than it is read in;
-//! - the tag characters of the flags of England, Scotland and Wales, which are the only ones in use;
-//! - a carriage return before a line feed.
-//!
-//! Everywhere else they are hidden text, however few. One pass over the text is all it takes.
+//! Text of servers that a person would not see and a model would read: what [`windlass_spec::text`] finds
+//! hidden in text for models, and HTML comments. [`hidden`] finds it, [`visible`] shows it, [`findings`]
+//! looks through everything a server says of a tool. One pass over the text is all it takes.
 
-mod classes;
 mod findings;
 mod scan;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use serde_json::{Map, Value};
 
 pub(crate) use findings::below;
 pub use findings::{Finding, Suspicion, findings};
 use scan::{Mark, Scanner};
-
-/// How many variation selectors after ideographs one text may have.
-pub const MAX_IDEOGRAPH_SELECTORS: usize = 8;
+use windlass_spec::text::{CharacterClass, describe_hidden};
 
 /// How much of what is hidden is told.
 const MAX_TOLD: usize = 200;
@@ -41,20 +23,8 @@ const MAX_TOLD: usize = 200;
 /// A kind of hidden text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HiddenKind {
-    /// A character without width, or one that is blank and counts as a letter.
-    ZeroWidth,
-    /// A character that turns the direction of reading.
-    Direction,
-    /// Another character that shapes text and is not seen.
-    Format,
-    /// Text spelled in tag characters.
-    Tags,
-    /// Variation selectors that select nothing: data.
-    Selectors,
-    /// A character without a meaning of its own, or one that no text may hold.
-    PrivateUse,
-    /// A control character, such as one that begins a command to a terminal.
-    Control,
+    /// Characters of one class.
+    Characters(CharacterClass),
     /// An HTML comment.
     Comment,
 }
@@ -64,13 +34,7 @@ impl HiddenKind {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::ZeroWidth => "characters without width",
-            Self::Direction => "characters that turn the direction of reading",
-            Self::Format => "invisible characters",
-            Self::Tags => "text spelled in tag characters",
-            Self::Selectors => "variation selectors that select nothing",
-            Self::PrivateUse => "characters without a meaning",
-            Self::Control => "control characters",
+            Self::Characters(class) => class.as_str(),
             Self::Comment => "a comment that is not shown",
         }
     }
@@ -199,49 +163,11 @@ fn shown(text: &str, mark: &Mark) -> String {
         HiddenKind::Comment if mark.is_nested => "⟨!--⟩".to_owned(),
         HiddenKind::Comment if mark.opens => "⟨comment:".to_owned(),
         HiddenKind::Comment => "⟩".to_owned(),
-        HiddenKind::Tags => match spelled(piece, classes::tag_byte) {
-            Some(spelled) => format!("⟨tags: {spelled}⟩"),
-            None => listed(piece),
-        },
-        HiddenKind::Selectors => match spelled(piece, classes::selector_byte) {
-            Some(spelled) => format!("⟨selectors: {spelled}⟩"),
-            None => listed(piece),
-        },
-        _ => listed(piece),
-    }
-}
-
-/// What characters spell that stand for bytes, if it is something to read.
-fn spelled(piece: &str, byte: fn(char) -> Option<u8>) -> Option<String> {
-    let spelled: Option<String> = piece
-        .chars()
-        .map(|c| {
-            let letter = char::from(byte(c)?);
-            (letter == ' ' || letter.is_ascii_graphic()).then_some(letter)
-        })
-        .collect();
-    // Angle brackets in it might make a comment of what was made visible.
-    spelled.map(|text| text.replace("<!--", "⟨!--"))
-}
-
-/// Characters by their names or numbers; of equal ones in a row, how many.
-fn listed(piece: &str) -> String {
-    let mut listed = String::new();
-    let mut characters = piece.chars().peekable();
-    while let Some(c) = characters.next() {
-        let mut times = 1;
-        while characters.next_if_eq(&c).is_some() {
-            times += 1;
+        HiddenKind::Characters(class) => {
+            // Angle brackets in what is spelled might make a comment of what was made visible.
+            describe_hidden(class, piece).replace("<!--", "⟨!--")
         }
-        // Writing to a text cannot fail.
-        let _ = match (classes::control_name(c), times) {
-            (Some(name), 1) => write!(listed, "⟨{name}⟩"),
-            (Some(name), _) => write!(listed, "⟨{name} ×{times}⟩"),
-            (None, 1) => write!(listed, "⟨U+{:04X}⟩", u32::from(c)),
-            (None, _) => write!(listed, "⟨U+{:04X} ×{times}⟩", u32::from(c)),
-        };
     }
-    listed
 }
 
 /// The beginning of a text, at most so many characters.

@@ -232,6 +232,10 @@ impl ReplayModel {
 }
 
 impl ModelClient for ReplayModel {
+    fn name(&self) -> Option<&str> {
+        Some("replay")
+    }
+
     fn answer<'a>(
         &'a self,
         request: &'a ModelRequest,

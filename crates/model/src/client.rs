@@ -18,6 +18,11 @@ pub trait ModelClient: Send + Sync {
         cancel: &'a CancellationToken,
         events: &'a mut (dyn FnMut(ModelEvent) + Send),
     ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>>;
+
+    /// The name of the model, for traces.
+    fn name(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// A part of an answer, told while the answer is being made.

@@ -291,6 +291,10 @@ impl ModelClient for HostedModel {
             }
         })
     }
+
+    fn name(&self) -> Option<&str> {
+        Some(&self.endpoint.model)
+    }
 }
 
 impl fmt::Debug for HostedModel {

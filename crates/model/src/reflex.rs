@@ -43,6 +43,10 @@ impl Default for ReflexModel {
 }
 
 impl ModelClient for ReflexModel {
+    fn name(&self) -> Option<&str> {
+        Some("reflex")
+    }
+
     fn answer<'a>(
         &'a self,
         request: &'a ModelRequest,

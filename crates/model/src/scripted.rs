@@ -104,6 +104,10 @@ impl ScriptedModel {
 }
 
 impl ModelClient for ScriptedModel {
+    fn name(&self) -> Option<&str> {
+        Some("scripted")
+    }
+
     fn answer<'a>(
         &'a self,
         request: &'a ModelRequest,

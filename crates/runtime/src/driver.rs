@@ -7,6 +7,7 @@ mod gate;
 mod learning;
 mod offering;
 mod plans;
+mod spans;
 mod waiting;
 
 use std::collections::{HashMap, HashSet};
@@ -17,6 +18,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use windlass_core::durable::{AtomicWrite, Durability};
 use windlass_core::gate::Rules;
 use windlass_core::model::{ModelErrorKind, ModelRequest};
@@ -26,6 +28,7 @@ use windlass_model::ModelEvent;
 use windlass_spec::{AgentName, CallId, CallState, RunId};
 use windlass_store::crash_point;
 
+use self::spans::TurnSpan;
 use self::waiting::{Goes, LOOK, Put};
 use crate::crew::{Crew, CrewError, Worker};
 use crate::durable::{Durable, DurableError, Journal, TakenOver};
@@ -265,7 +268,8 @@ impl Driver {
     }
 
     async fn finish(&self, mut drive: Drive<'_>) -> Result<Run, DriveError> {
-        drive.until_it_ends().await?;
+        let span = spans::run(&drive.run);
+        drive.until_it_ends().instrument(span).await?;
         let Drive { run, .. } = drive;
         (self.watch)(run.id(), Progress::Done(&run));
         Ok(run)
@@ -294,6 +298,7 @@ struct Drive<'d> {
 
 impl Drive<'_> {
     async fn until_it_ends(&mut self) -> Result<(), DriveError> {
+        let mut turn = TurnSpan::new();
         loop {
             let next = self.run.next();
             if !matches!(next, Next::Done(_)) {
@@ -310,21 +315,22 @@ impl Drive<'_> {
                     return Ok(());
                 }
             }
+            let turn = turn.of(&self.run, &next);
             let goes = match next {
                 Next::CallModel(request) => {
                     // What it is shown may have changed; then the request is made anew.
                     if !self.recall().await? && !self.offer().await? {
-                        self.ask_model(&request).await?;
+                        self.ask_model(&request).instrument(turn).await?;
                     }
                     Goes::On
                 }
                 Next::Gate(calls) => {
                     for call in &calls {
-                        self.pass_gate(call).await?;
+                        self.pass_gate(call).instrument(turn.clone()).await?;
                     }
                     Goes::On
                 }
-                Next::RunCalls(calls) => self.run_calls(&calls).await?,
+                Next::RunCalls(calls) => self.run_calls(&calls).instrument(turn).await?,
                 Next::Wait(waiting) => self.wait(waiting).await?,
                 Next::Done(end) => {
                     self.stop_children().await?;
@@ -404,16 +410,21 @@ impl Drive<'_> {
         }
         let cancel = self.driver.stop.at_once.child_token();
         crash_point!("model.before");
+        let span = spans::model_request(&self.run, self.worker.model.name(), request);
         let answer = {
             let (watch, id) = (&self.driver.watch, self.run.id());
             let mut events = |event: ModelEvent| watch(id, Progress::Model(&event));
             let answer = self.worker.model.answer(request, &cancel, &mut events);
+            let answer = answer.instrument(span.clone());
             let mut answer = std::pin::pin!(answer);
             loop {
                 let left = self.run.time_left(self.driver.durable.now());
                 let left = left.unwrap_or(Duration::MAX);
                 match tokio::time::timeout(left.min(LOOK), &mut answer).await {
-                    Ok(answer) => break Some(answer),
+                    Ok(answer) => {
+                        spans::record_answer(&span, &answer);
+                        break Some(answer);
+                    }
                     Err(_) if left <= LOOK => break None,
                     Err(_) => {
                         if !cancel.is_cancelled() && self.is_to_be_cancelled().await? {

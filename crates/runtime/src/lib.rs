@@ -41,4 +41,4 @@ pub use registry::{
     ConfigurationError, ConfigurationFiles, Configured, LibraryOf, OnReload, PROJECT_FILE, Read,
     Reload, Watching, watch,
 };
-pub use stored::{Clock, Stored, local_identity};
+pub use stored::{Clock, Stored, local_identity, secrets};

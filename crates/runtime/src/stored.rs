@@ -163,8 +163,9 @@ impl Stored {
     }
 }
 
-/// The values of environment variables that must never be written down.
-fn secrets() -> impl Iterator<Item = String> {
+/// The values of environment variables that must never be written down: of those whose names end in
+/// `_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`.
+pub fn secrets() -> impl Iterator<Item = String> {
     const ENDINGS: [&str; 4] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
     env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

@@ -17,6 +17,7 @@ pub mod reserved;
 mod risk;
 pub mod server;
 mod signature;
+pub mod text;
 mod time;
 mod tool;
 mod write;
@@ -28,7 +29,7 @@ pub use envelope::{
 };
 pub use failure::{Effect, ErrorCategory, Failure};
 pub use model::{Model, Provider};
-pub use names::{AgentName, NonEmptyText, TextError, ToolName, is_invisible};
+pub use names::{AgentName, NonEmptyText, TextError, ToolName};
 pub use nearest::{nearest, nearest_all};
 pub use read::{Reading, read};
 pub use records::{

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::{TextUse, is_clean};
+
 /// Why a name or text was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
@@ -121,22 +123,11 @@ fn check_text(text: &str) -> Result<(), TextError> {
 
 fn check_name(name: &str) -> Result<(), TextError> {
     check_text(name)?;
-    if name.chars().any(is_invisible) {
+    if !is_clean(name, TextUse::Name) {
         return Err(TextError::ControlCharacter);
     }
     if name.chars().count() > MAX_NAME {
         return Err(TextError::TooLong);
     }
     Ok(())
-}
-
-/// Whether a character cannot be seen or changes how others are seen: control characters, zero-width
-/// characters and those that turn the direction of reading. Nothing shown to a person may hold one.
-#[must_use]
-pub fn is_invisible(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}'
-        )
 }

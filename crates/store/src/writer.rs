@@ -4,14 +4,19 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
+use tracing::{Level, warn};
 use windlass_spec::RunId;
 
 use crate::connection::Place;
 use crate::crash::Points;
 use crate::error::Error;
 use crate::queue::Queue;
+
+/// A transaction that takes longer is traced.
+const SLOW: Duration = Duration::from_millis(50);
 
 /// What is done inside a transaction. It may be done a second time if the first was rolled back.
 pub(crate) type Change = Box<dyn FnMut(&Connection) -> Answer + Send>;
@@ -260,9 +265,16 @@ impl Drop for TakerEnd {
 /// Does all requests in one transaction. If one of them fails, each gets its own, so that it fails
 /// alone: a full disk that has no room for a large event may have room for a small one.
 fn commit(connection: &Connection, place: &Place, mut batch: Vec<Request>) {
+    let started = tracing::enabled!(Level::WARN).then(Instant::now);
     let answers = place
         .check()
         .and_then(|()| in_transaction(connection, &mut batch));
+    if let Some(duration) = started.map(|started| started.elapsed())
+        && duration >= SLOW
+    {
+        let (requests, is_error) = (batch.len(), answers.is_err());
+        warn!(?duration, requests, is_error, "store_transaction");
+    }
     match answers {
         Ok(answers) => {
             for (request, answer) in batch.into_iter().zip(answers) {

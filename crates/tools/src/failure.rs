@@ -1,9 +1,11 @@
 //! Why a tool could not be bound, as data and as text for the person who must put it right. Deciding
 //! is not done here.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use windlass_spec::{Inexpressible, Mismatch, ToolName, Type, is_invisible};
+use windlass_spec::text::{TextUse, replace_hidden};
+use windlass_spec::{Inexpressible, Mismatch, ToolName, Type};
 
 use crate::difference::Difference;
 
@@ -174,14 +176,8 @@ fn listed(f: &mut fmt::Formatter<'_>, title: &str, items: &[impl fmt::Display]) 
 
 /// `text` with its line breaks and other control characters shown as escapes. Implementations come
 /// from anywhere; what they say must neither break the layout nor steer a terminal.
-fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_invisible(character) {
-            line.extend(character.escape_default());
-        } else {
-            line.push(character);
-        }
-    }
-    line
+fn one_line(text: &str) -> Cow<'_, str> {
+    replace_hidden(text, TextUse::Name, |_, hidden, line| {
+        line.extend(hidden.chars().flat_map(char::escape_default));
+    })
 }

@@ -8,8 +8,9 @@ mod template;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use reqwest::{Client, ClientBuilder, Response, StatusCode, Url, redirect};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde_json::{Map, Value};
+use tracing::{Instrument as _, debug_span};
 use windlass_spec::{ErrorCategory, Signature, Type};
 
 use crate::error::ToolError;
@@ -240,8 +241,7 @@ impl HttpEndpoint {
             let message = redacted(error.message().to_owned(), &secrets);
             error.with_message(message)
         };
-        let response = request
-            .send()
+        let response = send(request, self.host())
             .await
             .map_err(|error| conceal(self.not_sent(error)))?;
         let status = response.status();
@@ -345,6 +345,18 @@ impl HttpEndpoint {
             }
         }
     }
+}
+
+/// Sends a request, in a span that tells the host and the status and nothing else of it.
+pub(crate) async fn send(request: RequestBuilder, host: &str) -> reqwest::Result<Response> {
+    let span = debug_span!(
+        "http_request",
+        server.address = host,
+        http.response.status_code = tracing::field::Empty,
+    );
+    let response = request.send().instrument(span.clone()).await?;
+    span.record("http.response.status_code", response.status().as_u16());
+    Ok(response)
 }
 
 pub(crate) fn category(status: StatusCode) -> ErrorCategory {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::Serialize;
 use serde_json::json;
-use tokio::io::AsyncWriteExt as _;
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{ChildStderr, Command};
 use windlass_core::run::{Entry, Event, Run, RunEnd};
 use windlass_learn::ab::Measure;
 use windlass_policy::Verdict;
@@ -16,9 +16,13 @@ use windlass_spec::{ErrorCategory, TaskInput};
 use windlass_store::Store;
 
 use crate::schema::unknown;
+use crate::terminal::complain;
 
 /// How long a check may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long to wait for what it complains of, once it ended.
+const COMPLAINTS_TIMEOUT: Duration = Duration::from_secs(1);
 
 const CHECK: &str = "check:";
 
@@ -261,17 +265,33 @@ async fn check(command: &str, run: &Run, task: &TaskInput) -> anyhow::Result<boo
         .args(["-c", command])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        .stderr(Stdio::inherit())
+        .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
         .with_context(|| format!("{} cannot be started", what()))?;
+    let complaints = child
+        .stderr
+        .take()
+        .map(|stderr| tokio::spawn(pass_on(stderr)));
     if let Some(mut input) = child.stdin.take() {
         // A check need not read all it is told.
         let _ = input.write_all(told.to_string().as_bytes()).await;
     }
     let ended = tokio::time::timeout(CHECK_TIMEOUT, child.wait()).await;
     let status = ended.with_context(|| format!("{} takes too long", what()))??;
+    if let Some(complaints) = complaints {
+        // What it left running may keep its standard error open.
+        let _ = tokio::time::timeout(COMPLAINTS_TIMEOUT, complaints).await;
+    }
     said(status).with_context(|| format!("{} says neither good nor bad: {status}", what()))
+}
+
+/// Prints what a check complains of: it may quote what a model said.
+async fn pass_on(stderr: ChildStderr) {
+    let mut lines = BufReader::new(stderr).split(b'\n');
+    while let Ok(Some(line)) = lines.next_segment().await {
+        let _ = complain(&String::from_utf8_lossy(&line));
+    }
 }
 
 /// What an exit code says. A shell that did not find the command says nothing, nor does one that was

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use windlass_learn::ab::Interval;
 
+use crate::terminal::visible;
+
 /// A row of the drawing of intervals.
 pub(super) struct Effect {
     pub(super) name: String,
@@ -58,15 +60,14 @@ svg{font:13px system-ui,sans-serif;background:#fff}\
 /// A text that is nothing but text, in HTML and in SVG.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
+    // XML allows no control character, whatever it is written as.
+    for c in visible(text).chars() {
         match c {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // No control character is allowed in XML, whatever it is written as.
-            c if c.is_control() && c != '\n' => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
     }

@@ -12,6 +12,7 @@ use windlass_core::approval::{
 };
 use windlass_core::run::Run;
 use windlass_runtime::{Asked, Asker, Stored, now};
+use windlass_spec::text::{TextUse, escape_json};
 use windlass_spec::{NonEmptyText, RiskLevel, SecurityLevel, Type};
 
 use super::decide::{Wanted, edited};
@@ -283,6 +284,8 @@ fn new_arguments(
 ) -> Result<Map<String, Value>, Stopped> {
     let current = question.arguments().unwrap_or(&call.tool_args);
     let current = json!(current).to_string();
+    // The same value, with nothing in it that the terminal would not show.
+    let current = escape_json(&current, TextUse::Exact);
     let typed = Text::new("The arguments:")
         .with_initial_value(&current)
         .prompt()?;

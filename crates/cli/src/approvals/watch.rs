@@ -1,13 +1,13 @@
 //! `windlass approvals watch`: questions as they come, and how they are settled.
 
 use std::collections::HashMap;
-use std::io::{self, Write as _};
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_core::approval::{Approval, ApprovalStatus, Principal};
 use windlass_runtime::now;
+use windlass_spec::text::{TextUse, escape_json};
 use windlass_spec::{CallId, Timestamp};
 
 use super::list::as_object;
@@ -17,6 +17,7 @@ use crate::moments::left;
 use crate::rendered::seen;
 use crate::run::block_on;
 use crate::table::one_line;
+use crate::terminal::stream;
 
 /// How often the database is looked at.
 const PERIOD: Duration = Duration::from_millis(300);
@@ -108,15 +109,11 @@ impl Watching<'_> {
             true => {
                 let mut told = json!({ "event": event });
                 told["question"] = as_object(self.desk, question, now());
-                told.to_string()
+                escape_json(&told.to_string(), TextUse::Display).into_owned()
             }
             false => seen(&line(event, question, now())),
         };
-        let mut output = io::stdout().lock();
-        match writeln!(output, "{line}").and_then(|()| output.flush()) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-            written => Ok(written.map(|()| true)?),
-        }
+        Ok(stream(&line)?)
     }
 }
 

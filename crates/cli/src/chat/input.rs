@@ -1,19 +1,21 @@
 //! Where a conversation's lines come from: typed at a terminal, with editing and history, or read one
 //! by one from anything else. A line that ends with a backslash goes on in the next one.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
-use rustyline::highlight::Highlighter;
+use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
 use rustyline::{Behavior, Config, Editor, Helper};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use windlass_spec::text::{CharacterClass, TextUse, is_clean, replace_hidden};
 
 use super::COMMANDS;
 use crate::terminal::complain;
@@ -168,7 +170,23 @@ impl Completer for Completion {
 impl Hinter for Completion {
     type Hint = String;
 }
-impl Highlighter for Completion {}
+
+impl Highlighter for Completion {
+    /// What was pasted or comes from the history is drawn without what could steer the terminal.
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        replace_hidden(line, TextUse::Display, |class, hidden, drawn| {
+            // The editor reckons with a column for each of these and with none for the others.
+            if class == CharacterClass::Control {
+                drawn.extend(hidden.chars().map(|_| '\u{fffd}'));
+            }
+        })
+    }
+
+    fn highlight_char(&self, line: &str, _: usize, _: CmdKind) -> bool {
+        !is_clean(line, TextUse::Display)
+    }
+}
+
 impl Validator for Completion {}
 impl Helper for Completion {}
 

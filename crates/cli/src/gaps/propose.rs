@@ -11,7 +11,7 @@ use crate::arguments::GapsPropose;
 use crate::format::replace;
 use crate::report::Reporter;
 use crate::schema::read_file;
-use crate::terminal::{complain, put};
+use crate::terminal::{complain, put, put_content};
 
 pub(super) fn run(
     command: &GapsPropose,
@@ -44,7 +44,7 @@ pub(super) fn run(
         });
         put(&format!("{told}\n"))?;
     } else {
-        put(&format!("{}\n", proposal.trim_end()))?;
+        put_content(&format!("{}\n", proposal.trim_end()))?;
         if let Some(file) = &command.write {
             complain(&format!("added to {}", file.display()))?;
         }

@@ -1,7 +1,6 @@
 //! `windlass tools call`: one tool, called by hand. The call is a run like any other, with a gate and a
 //! journal, of an agent that has only this tool.
 
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -26,7 +25,7 @@ use crate::libraries::named_in;
 use crate::live::Live;
 use crate::report::Reporter;
 use crate::run::block_on;
-use crate::terminal::{complain, put, say};
+use crate::terminal::{complain, put, put_content};
 use crate::{Outcome, approvals, data, settings};
 
 pub(crate) fn run(command: &ToolsCall, reporter: &Reporter) -> anyhow::Result<Outcome> {
@@ -210,10 +209,7 @@ fn show_result(value: &Value) -> anyhow::Result<()> {
         Value::String(text) => text.clone(),
         other => format!("{other:#}"),
     };
-    match std::io::stdout().is_terminal() {
-        true => say(&text)?,
-        false => put(&format!("{text}\n"))?,
-    }
+    put_content(&format!("{text}\n"))?;
     Ok(())
 }
 

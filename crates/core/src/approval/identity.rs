@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use windlass_spec::{NonEmptyText, is_invisible};
+use windlass_spec::NonEmptyText;
+use windlass_spec::text::{TextUse, is_clean};
 
 /// The name of a person or program: something visible, without blanks around it, so that one of them
 /// cannot pass for two.
@@ -33,7 +34,7 @@ impl Principal {
         let is_sound = !name.is_empty()
             && name.trim() == name
             && name.chars().count() <= Self::MAX
-            && !name.chars().any(is_invisible);
+            && is_clean(&name, TextUse::Name);
         is_sound.then_some(Self(name)).ok_or(NotAPrincipal)
     }
 

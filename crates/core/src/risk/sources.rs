@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use windlass_spec::text::{TextUse, replace_hidden};
 use windlass_spec::{RiskLevel, ToolSpecification};
 
 use super::{Assessment, Evidence, Source, reading};
@@ -194,19 +195,12 @@ fn untrusted(annotations: Annotations) -> Option<Evidence> {
 /// A foreign word for people: short, and without anything that could steer a terminal.
 pub(super) fn shown(text: &str) -> String {
     const MAX_SHOWN: usize = 40;
-    let mut shown: String = text
-        .chars()
-        .take(MAX_SHOWN)
-        .map(|c| {
-            if c.is_control() || windlass_spec::is_invisible(c) {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect();
-    if text.chars().nth(MAX_SHOWN).is_some() {
-        shown.push('…');
+    let beginning: String = text.chars().take(MAX_SHOWN).collect();
+    let shown = replace_hidden(&beginning, TextUse::Name, |_, hidden, shown| {
+        shown.extend(hidden.chars().map(|_| '\u{fffd}'));
+    });
+    match beginning.len() < text.len() {
+        true => format!("{shown}…"),
+        false => shown.into_owned(),
     }
-    shown
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
+use windlass_spec::text::{TextUse, strip};
 use windlass_spec::{
     CallChange, CallId, CallRecord, Confidence, Effect, Failure, Misfit, RiskLevel, Timestamp,
     ToolName, nearest_all,
@@ -290,7 +291,7 @@ fn refused(
 ) -> Entry {
     // A turn without anything in it is taken for a `finish` that says nothing.
     let name = requested.map_or(FINISH, |requested| requested.tool.as_str());
-    let shortened: String = name.chars().filter(|c| !c.is_control()).take(100).collect();
+    let shortened: String = strip(name, TextUse::Name).chars().take(100).collect();
     let name = ToolName::new(shortened).or_else(|_| ToolName::new("unnamed"));
     let arguments = match requested.map(|requested| &requested.arguments) {
         Some(RequestedArguments::Json(Value::Object(arguments))) => arguments.clone(),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_embed::split_identifier;
 use windlass_reflex::{ContentWord, MentionedValue, ValueKind, content_words, mentioned_values};
+use windlass_spec::text::{TextUse, replace_hidden};
 use windlass_spec::{
     Field, NonEmptyText, Signature, ToolName, ToolSpecification, Type, write_tool,
 };
@@ -237,13 +238,8 @@ fn description(text: &str, values: &[MentionedValue], parameters: &[Guessed]) ->
         }
     }
     told.push_str(text.get(at..).unwrap_or_default());
-    told.chars()
-        .map(|c| {
-            if windlass_spec::is_invisible(c) {
-                ' '
-            } else {
-                c
-            }
-        })
-        .collect()
+    let told = replace_hidden(&told, TextUse::Display, |_, hidden, told| {
+        told.extend(hidden.chars().map(|_| ' '));
+    });
+    told.replace(['\n', '\t'], " ")
 }

@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
+use windlass_spec::text::{TextUse, strip};
 use windlass_spec::{
     ErrorCategory, NonEmptyText, StrategyId, StrategySection, ToolCallingStrategy, ToolName,
-    is_invisible,
 };
 
 /// How many characters of a task are quoted.
@@ -46,11 +46,8 @@ pub(super) fn quoted(task: &str) -> String {
         c if c.is_whitespace() => ' ',
         c => c,
     };
-    let text: String = task
-        .chars()
-        .map(visible)
-        .filter(|c| !is_invisible(*c))
-        .collect();
+    let text: String = task.chars().map(visible).collect();
+    let text = strip(&text, TextUse::Display);
     let words: Vec<&str> = text.split_whitespace().collect();
     let text = words.join(" ");
     match text.char_indices().nth(QUOTED) {

@@ -13,6 +13,7 @@ use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use tracing::instrument;
 use windlass_spec::{Effect, ErrorCategory};
 
 use super::api::{Answered, CallError, CallRequest, Elicitation, Era, Reply};
@@ -86,6 +87,12 @@ impl Call {
     }
 
     /// Sends the request and goes on until there is an answer or a question.
+    #[instrument(
+        name = "mcp_request",
+        level = "debug",
+        skip_all,
+        fields(mcp.method.name = "tools/call", gen_ai.tool.name = %self.request.tool)
+    )]
     pub(crate) async fn begin(&mut self, checks: &Checks) -> Result<Step, CallError> {
         if let Some(promised) = &self.request.output_schema {
             checks.prepare(&self.request.tool, promised)?;

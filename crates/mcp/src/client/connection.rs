@@ -18,6 +18,7 @@ use rmcp::service::{
 };
 use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
+use tracing::instrument;
 use windlass_spec::ErrorCategory;
 use windlass_spec::server::{ServerSettings, Transport};
 
@@ -261,6 +262,12 @@ impl Connection {
     }
 
     /// A page of the list; `None` if the server has no tools at all.
+    #[instrument(
+        name = "mcp_request",
+        level = "debug",
+        skip_all,
+        fields(mcp.method.name = "tools/list")
+    )]
     async fn page(
         &self,
         cursor: Option<String>,

@@ -2,7 +2,7 @@
 //! secrets: whatever is filled in passes through this program, its journal and the server.
 
 use serde_json::{Map, Value, json};
-use windlass_spec::is_invisible;
+use windlass_spec::text::{TextUse, escape_line, is_clean, is_hidden};
 
 use super::api::{Elicitation, Limits, Reply};
 use super::shown;
@@ -257,7 +257,7 @@ fn secret_phrase(text: &str) -> Option<&'static str> {
 fn words(text: &str) -> Vec<String> {
     let mut spaced = String::new();
     let mut was_small = false;
-    for c in text.chars().filter(|c| !is_invisible(*c)) {
+    for c in text.chars().filter(|c| !is_hidden(*c)) {
         if was_small && c.is_uppercase() {
             spaced.push(' ');
         }
@@ -275,7 +275,7 @@ fn words(text: &str) -> Vec<String> {
 /// those.
 fn folded(text: &str) -> String {
     text.chars()
-        .filter(|c| !is_invisible(*c))
+        .filter(|c| !is_hidden(*c))
         .flat_map(char::to_lowercase)
         .map(|c| match c {
             'а' | 'α' | '@' => 'a',
@@ -317,9 +317,8 @@ pub(super) fn read(params: &Value, limits: &Limits) -> Result<Elicitation, Strin
         Some("url") => {
             let url = text("url").unwrap_or_default();
             let is_address = url.len() <= MOST_OF_ADDRESS
-                && !url
-                    .chars()
-                    .any(|c| c.is_control() || c.is_whitespace() || is_invisible(c))
+                && is_clean(url, TextUse::Name)
+                && !url.contains(char::is_whitespace)
                 && reqwest::Url::parse(url)
                     .is_ok_and(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
             match is_address {
@@ -341,7 +340,7 @@ pub(super) fn read(params: &Value, limits: &Limits) -> Result<Elicitation, Strin
                 return Err("the form is too large".to_owned());
             }
             if let Some(name) = unreadable_name(schema) {
-                let name = name.escape_debug();
+                let name = escape_line(name, TextUse::Exact);
                 return Err(format!("nobody can read the name of the field `{name}`"));
             }
             if let Some(why) = asks_for_secret(schema) {
@@ -365,7 +364,7 @@ pub(super) fn read(params: &Value, limits: &Limits) -> Result<Elicitation, Strin
 fn unreadable_name(schema: &Value) -> Option<&str> {
     let fields = schema.get("properties")?.as_object()?;
     let mut names = fields.keys().map(String::as_str);
-    names.find(|name| name.chars().any(|c| c.is_control() || is_invisible(c)))
+    names.find(|name| !is_clean(name, TextUse::Name))
 }
 
 /// The `ElicitResult`.

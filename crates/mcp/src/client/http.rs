@@ -22,6 +22,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::{Sse, SseStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
+use tracing::{Instrument as _, debug_span};
 use windlass_spec::server::HttpTransport;
 use windlass_spec::{Effect, ErrorCategory};
 
@@ -200,8 +201,16 @@ impl Client {
             if let Some(token) = &token {
                 request = request.bearer_auth(token.reveal());
             }
-            let response = match request.send().await {
-                Ok(response) => response,
+            let span = debug_span!(
+                "http_request",
+                http.request.method = "POST",
+                http.response.status_code = tracing::field::Empty,
+            );
+            let response = match request.send().instrument(span.clone()).await {
+                Ok(response) => {
+                    span.record("http.response.status_code", response.status().as_u16());
+                    response
+                }
                 Err(error) => return Err(self.not_answered(&subject, error)),
             };
             match challenge_of(&response) {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use serde_json::Value;
-use unicode_security::skeleton;
 use windlass_spec::server::{SEPARATOR, ServerName};
+use windlass_spec::text::skeleton;
 
 use super::MAX_OWN_NAME;
 use crate::definition::Definition;
@@ -114,8 +114,8 @@ pub fn look_alikes(tools: &[(ServerName, String)]) -> Vec<LookAlike> {
 
 /// A name without what people overlook: case, separators, letters that look alike.
 fn fold(name: &str) -> String {
-    let kept: String = skeleton(clipped(name, MAX_OWN_NAME)).collect();
-    kept.chars()
+    skeleton(clipped(name, MAX_OWN_NAME))
+        .chars()
         .filter(|c| !matches!(c, '_' | '-' | '.' | '/' | ' '))
         .flat_map(char::to_lowercase)
         .collect()

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use windlass_spec::server::ServerName;
+use windlass_spec::text::{TextUse, strip};
+
+use crate::text::clipped;
 
 /// Why there is no leave to use a server. No message holds a token or a client's secret.
 #[derive(Debug, thiserror::Error)]
@@ -98,17 +101,14 @@ pub enum OAuthError {
     Loopback(std::io::Error),
 }
 
-/// What a stranger wrote, fit for one line of a terminal.
+/// Untrusted text, fit for one line of a terminal.
 pub(super) fn shown(text: &str) -> String {
     const LONGEST: usize = 300;
-    let mut shown: String = text
-        .chars()
-        .map(|c| if c.is_whitespace() { ' ' } else { c })
-        .filter(|c| *c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric())
-        .take(LONGEST)
-        .collect();
-    if text.chars().count() > LONGEST {
-        shown.push_str("...");
+    let line = text.replace(char::is_whitespace, " ");
+    let line = strip(&line, TextUse::Name);
+    let beginning = clipped(&line, LONGEST);
+    match beginning.len() < line.len() {
+        true => format!("{beginning}..."),
+        false => beginning.to_owned(),
     }
-    shown
 }

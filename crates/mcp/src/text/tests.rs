@@ -4,8 +4,14 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use windlass_spec::text::MAX_IDEOGRAPH_SELECTORS;
+
 use super::*;
 use crate::definition::Definition;
+use CharacterClass::{
+    Bidirectional, Control, Format, LineSeparator, PrivateUse, Tag, VariationSelector, ZeroWidth,
+};
+use HiddenKind::Characters;
 
 fn kinds(text: &str) -> Vec<HiddenKind> {
     hidden(text).into_iter().map(|piece| piece.kind).collect()
@@ -18,30 +24,30 @@ fn definition(value: Value) -> Definition {
 #[test]
 fn every_kind_of_hidden_text_is_found_where_it_is() {
     let cases = [
-        ("a\u{200B}b", HiddenKind::ZeroWidth, "⟨U+200B⟩"),
-        ("a\u{2060}b", HiddenKind::ZeroWidth, "⟨U+2060⟩"),
-        ("a\u{FEFF}b", HiddenKind::ZeroWidth, "⟨U+FEFF⟩"),
-        ("a\u{3164}b", HiddenKind::ZeroWidth, "⟨U+3164⟩"),
-        ("a\u{202E}b", HiddenKind::Direction, "⟨U+202E⟩"),
-        ("a\u{2066}b", HiddenKind::Direction, "⟨U+2066⟩"),
-        ("a\u{AD}b", HiddenKind::Format, "⟨U+00AD⟩"),
-        ("a\u{2063}b", HiddenKind::Format, "⟨U+2063⟩"),
-        ("a\u{E0068}\u{E0069}b", HiddenKind::Tags, "⟨tags: hi⟩"),
-        ("a\u{FE0F}b", HiddenKind::Selectors, "⟨U+FE0F⟩"),
+        ("a\u{200B}b", Characters(ZeroWidth), "⟨U+200B⟩"),
+        ("a\u{2060}b", Characters(ZeroWidth), "⟨U+2060⟩"),
+        ("a\u{FEFF}b", Characters(ZeroWidth), "⟨U+FEFF⟩"),
+        ("a\u{3164}b", Characters(ZeroWidth), "⟨U+3164⟩"),
+        ("a\u{202E}b", Characters(Bidirectional), "⟨U+202E⟩"),
+        ("a\u{2066}b", Characters(Bidirectional), "⟨U+2066⟩"),
+        ("a\u{AD}b", Characters(Format), "⟨U+00AD⟩"),
+        ("a\u{2063}b", Characters(Format), "⟨U+2063⟩"),
+        ("a\u{E0068}\u{E0069}b", Characters(Tag), "⟨tags: hi⟩"),
+        ("a\u{FE0F}b", Characters(VariationSelector), "⟨U+FE0F⟩"),
         (
             "a\u{E0158}\u{E0159}b",
-            HiddenKind::Selectors,
+            Characters(VariationSelector),
             "⟨selectors: hi⟩",
         ),
-        ("a\u{E000}b", HiddenKind::PrivateUse, "⟨U+E000⟩"),
-        ("a\u{10FFFD}b", HiddenKind::PrivateUse, "⟨U+10FFFD⟩"),
-        ("a\u{FFFF}b", HiddenKind::PrivateUse, "⟨U+FFFF⟩"),
-        ("a\0b", HiddenKind::Control, "⟨NUL⟩"),
-        ("a\u{1B}b", HiddenKind::Control, "⟨ESC⟩"),
-        ("a\rb", HiddenKind::Control, "⟨CR⟩"),
-        ("a\u{9B}b", HiddenKind::Control, "⟨CSI⟩"),
-        ("a\u{85}b", HiddenKind::Control, "⟨U+0085⟩"),
-        ("a\u{2028}b", HiddenKind::Control, "⟨U+2028⟩"),
+        ("a\u{E000}b", Characters(PrivateUse), "⟨U+E000⟩"),
+        ("a\u{10FFFD}b", Characters(PrivateUse), "⟨U+10FFFD⟩"),
+        ("a\u{FFFF}b", Characters(PrivateUse), "⟨U+FFFF⟩"),
+        ("a\0b", Characters(Control), "⟨NUL⟩"),
+        ("a\u{1B}b", Characters(Control), "⟨ESC⟩"),
+        ("a\rb", Characters(Control), "⟨CR⟩"),
+        ("a\u{9B}b", Characters(Control), "⟨CSI⟩"),
+        ("a\u{85}b", Characters(Control), "⟨U+0085⟩"),
+        ("a\u{2028}b", Characters(LineSeparator), "⟨U+2028⟩"),
     ];
     for (text, kind, what) in cases {
         let found = hidden(text);
@@ -75,7 +81,7 @@ fn comments_are_shown_with_what_they_say() {
     assert_eq!(visible("a --> b <- c < ! --"), "a --> b <- c < ! --");
     assert_eq!(
         kinds("<!-- \u{200B} -->"),
-        [HiddenKind::Comment, HiddenKind::ZeroWidth]
+        [HiddenKind::Comment, Characters(ZeroWidth)]
     );
 }
 

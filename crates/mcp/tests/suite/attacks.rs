@@ -116,7 +116,7 @@ async fn what_a_server_says_of_itself_reaches_no_model() {
         let (greeting, pins) = met.unwrap();
         let said = greeting.instructions.unwrap();
         let shown = visible(&said);
-        assert!(!shown.contains(windlass_spec::is_invisible), "{shown:?}");
+        assert!(!shown.contains(windlass_spec::text::is_hidden), "{shown:?}");
         assert!(pins.iter().all(|pin| pin.state() == PinState::Pinned));
         let library = house.servers(&[server]).offered().unwrap().library;
         assert!(
@@ -205,7 +205,7 @@ async fn nothing_hides_in_what_a_server_tells_of_its_progress() {
     let heard = heard.lock().unwrap();
     assert!(!heard.is_empty());
     for told in &*heard {
-        assert!(!told.contains(windlass_spec::is_invisible), "{told:?}");
+        assert!(!told.contains(windlass_spec::text::is_hidden), "{told:?}");
         let is_tag = |c: char| ('\u{E0000}'..='\u{E0FFF}').contains(&c);
         assert!(!told.contains(is_tag), "{told:?}");
     }
@@ -553,7 +553,7 @@ async fn what_hides_in_a_result_or_an_error_is_made_visible() {
                 Ok(value) => value.to_string(),
                 Err(failure) => format!("{}{}", failure.operator_message, failure.model_message),
             };
-            let is_hidden = |c: char| c != '\n' && windlass_spec::is_invisible(c);
+            let is_hidden = |c: char| c != '\n' && windlass_spec::text::is_hidden(c);
             assert!(!told.contains(is_hidden), "{mode} {tool}: {told:?}");
             assert!(!told.contains("\\u001b"), "{mode} {tool}: {told:?}");
         }
@@ -803,7 +803,7 @@ async fn a_servers_question_reaches_a_person_with_its_name_and_the_call_goes_on(
                 "{headline}"
             );
             assert!(
-                !headline.contains(windlass_spec::is_invisible),
+                !headline.contains(windlass_spec::text::is_hidden),
                 "{headline:?}"
             );
             if flags[0] == "ask-hidden" {

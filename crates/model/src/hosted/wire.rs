@@ -17,6 +17,7 @@ use genai::chat::{
 use genai::resolver::{AuthData, Endpoint as WireEndpoint};
 use genai::{Client, Headers, ModelIden, ServiceTarget};
 use serde_json::{Value, json};
+use tracing::{Instrument as _, debug_span};
 use windlass_core::model::{
     ChatMessage, FINISH, ModelErrorKind, ModelRequest, RequestedCall, Usage, finish_schema,
 };
@@ -105,6 +106,12 @@ impl Wire {
         let answer = self
             .client
             .exec_chat_stream(self.target()?, chat, Some(&options))
+            .instrument(debug_span!(
+                "http_request",
+                http.request.method = "POST",
+                server.address = self.endpoint.base_url.host_str(),
+                gen_ai.request.model = self.endpoint.model.as_str(),
+            ))
             .await;
         let answer = answer.map_err(|error| failure(&self.endpoint, error))?;
         Ok(Pieces {

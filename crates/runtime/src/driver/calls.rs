@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use windlass_core::durable::Durability;
 use windlass_core::gate::Permit;
 use windlass_core::model::Usage;
@@ -21,7 +22,7 @@ use windlass_tools::{BoundTool, Caller, DispatchOptions, Dispatched, OnProgress,
 
 use super::plans::Plans;
 use super::waiting::{Goes, LOOK};
-use super::{Drive, DriveError, Driver, Stop};
+use super::{Drive, DriveError, Driver, Stop, spans};
 use crate::limiter::Admitted;
 use crate::progress::Progress;
 
@@ -76,6 +77,12 @@ pub(super) struct Ended {
     variant: Option<Variant>,
 }
 
+impl Ended {
+    pub(super) fn end(&self) -> &CallEnd {
+        &self.end
+    }
+}
+
 impl From<CallEnd> for Ended {
     fn from(end: CallEnd) -> Self {
         Self {
@@ -111,9 +118,11 @@ impl<'d> Drive<'d> {
                     .await?;
                 continue;
             }
+            let span = spans::tool_call(&self.run, call);
             let work = self.running(call.clone(), permit, &cancel, reply);
             running.push(Box::pin(async move {
-                let (call, came) = work.await;
+                let (call, came) = work.instrument(span.clone()).await;
+                spans::record_outcome(&span, &came);
                 drop(admitted);
                 (Of::Call(call), came)
             }));

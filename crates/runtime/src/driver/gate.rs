@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::Instrument as _;
 use windlass_core::approval::{Approval, Hold};
 use windlass_core::durable::{AtomicWrite, Durability};
 use windlass_core::gate::{Decision, Verdict};
@@ -14,7 +15,7 @@ use windlass_spec::{
 };
 
 use super::waiting::{LOOK_CLOSELY, Took};
-use super::{Drive, DriveError};
+use super::{Drive, DriveError, spans};
 use crate::limiter::{Admitted, lasting};
 
 impl Drive<'_> {
@@ -26,7 +27,9 @@ impl Drive<'_> {
         match self.run.at_gate(call, who, &self.rules, now) {
             None => Ok(()),
             Some(GateStep::Decide) => {
-                let (decision, is_trial) = self.decide(call).await?;
+                let span = spans::gate_decision(call);
+                let (decision, is_trial) = self.decide(call).instrument(span.clone()).await?;
+                spans::record_decision(&span, &decision);
                 let event = Event::Decided {
                     call: call.clone(),
                     decision,

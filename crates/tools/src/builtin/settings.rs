@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reqwest::Url;
-use windlass_spec::is_invisible;
+use windlass_spec::text::{TextUse, is_clean};
 
 use super::declared;
 use super::web::HostPattern;
@@ -264,7 +264,7 @@ fn is_name(name: &str) -> bool {
         && name != "."
         && name != ".."
         && !name.contains('/')
-        && !name.chars().any(is_invisible)
+        && is_clean(name, TextUse::Name)
 }
 
 /// Which hosts can be asked, and for how much.

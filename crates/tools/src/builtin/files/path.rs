@@ -1,7 +1,8 @@
 //! Paths as they are written in calls. They are relative, forward only, and begin with the name of a
 //! root where there are several. Nothing is looked up here.
 
-use windlass_spec::{is_invisible, nearest};
+use windlass_spec::nearest;
+use windlass_spec::text::{TextUse, escape_line, is_clean};
 
 /// The longest path that is taken, as systems have it.
 const LONGEST: usize = 4096;
@@ -44,10 +45,11 @@ impl Steps {
         match self
             .names
             .iter()
-            .find(|name| name.chars().any(is_invisible))
+            .find(|name| !is_clean(name, TextUse::Name))
         {
             Some(name) => Err(format!(
-                "{name:?} has characters that cannot be seen; take them out"
+                "\"{}\" has characters that cannot be seen; take them out",
+                escape_line(name, TextUse::Exact)
             )),
             None => Ok(()),
         }

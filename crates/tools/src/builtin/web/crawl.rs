@@ -9,6 +9,7 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use windlass_spec::ErrorCategory;
+use windlass_spec::text::{TextUse, strip};
 
 use super::fetch::{Fetcher, Page, is_private, shown};
 use super::html;
@@ -282,14 +283,14 @@ fn path(url: &Url) -> String {
     }
 }
 
-/// The beginning of a text without characters that steer terminals, with a note of what is left out.
+/// The beginning of a text without hidden characters, with a note of what is left out.
 fn beginning(text: &str, characters: usize) -> String {
-    let is_shown = |character: &char| !character.is_control() || matches!(character, '\n' | '\t');
-    let text: String = text.chars().filter(is_shown).collect();
+    // A carriage return before a line feed is no more than the line feed.
+    let text = text.replace("\r\n", "\n");
+    let text = strip(&text, TextUse::Model);
     match text.char_indices().nth(characters) {
-        None => text,
+        None => text.into_owned(),
         Some((end, _)) => {
-            let text = text.as_str();
             let left = text[end..].chars().count();
             format!("{}… [{left} more characters]", &text[..end])
         }

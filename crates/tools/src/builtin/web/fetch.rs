@@ -20,7 +20,7 @@ use super::hosts::{HostPattern, UrlHost, host_of};
 use crate::builtin::settings::HttpSettings;
 use crate::builtin::{invalid, refused};
 use crate::error::ToolError;
-use crate::http::{category, causes};
+use crate::http::{category, causes, send};
 
 /// How many redirects are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -134,12 +134,11 @@ impl Fetcher {
             url.set_fragment(None);
             self.check(&url)?;
             let request = self.client()?.get(url.clone());
-            let response = request
-                .header(
-                    ACCEPT,
-                    "text/html, application/json;q=0.9, text/*;q=0.8, */*;q=0.5",
-                )
-                .send()
+            let request = request.header(
+                ACCEPT,
+                "text/html, application/json;q=0.9, text/*;q=0.8, */*;q=0.5",
+            );
+            let response = send(request, url.host_str().unwrap_or_default())
                 .await
                 .map_err(|error| not_sent(&url, error))?;
             match redirection(&response, &url)? {

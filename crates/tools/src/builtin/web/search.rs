@@ -7,12 +7,13 @@ use std::time::Duration;
 use reqwest::{Client, StatusCode, Url, redirect};
 use serde::{Deserialize, Serialize};
 use windlass_spec::ErrorCategory;
+use windlass_spec::text::{TextUse, strip};
 
 use super::fetch::{USER_AGENT, shown};
 use crate::builtin::invalid;
 use crate::builtin::settings::SearchSettings;
 use crate::error::ToolError;
-use crate::http::{category, causes, client};
+use crate::http::{category, causes, client, send};
 
 /// How much a server may send for one search.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -123,7 +124,7 @@ impl Search {
             ToolError::foreign(category, message).without_effect()
         };
         let request = self.client()?.get(self.url(query));
-        let mut response = request.send().await.map_err(unreachable)?;
+        let mut response = send(request, &server).await.map_err(unreachable)?;
         let status = response.status();
         if !status.is_success() {
             return Err(refusal(&server, status));
@@ -211,12 +212,12 @@ fn hit(found: Found) -> Option<Hit> {
     })
 }
 
-/// Text on one line, without characters that steer terminals, at most so many characters of it.
+/// Text on one line, without hidden characters, at most so many characters of it.
 fn plain(text: &str, characters: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
-    line.chars()
-        .filter(|&character| !character.is_control())
+    strip(&line, TextUse::Model)
+        .chars()
         .take(characters)
         .collect()
 }

@@ -1,36 +1,92 @@
-//! What characters are, for the question of whether they are seen and whether writing needs them.
+//! The one table of what characters are: which cannot be seen or change how others are seen, and which
+//! neighbours make such a character part of ordinary writing.
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-use super::HiddenKind;
+/// Why a character cannot be trusted to look like what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CharacterClass {
+    /// A control character (C0, DEL, C1), such as one that begins a command to a terminal. Line feed and
+    /// tab are of this class; whether they pass depends on the use.
+    Control,
+    /// U+2028 and U+2029, which break lines where only some programs expect it.
+    LineSeparator,
+    /// A mark, embedding, override or isolate that changes the order in which text is shown.
+    Bidirectional,
+    /// A character without width, or a letter or mark that shows nothing.
+    ZeroWidth,
+    /// Another invisible character that shapes text, such as the soft hyphen.
+    Format,
+    /// A character of the block from U+E0000, in which text can be spelled invisibly.
+    Tag,
+    /// A variation selector. After anything it cannot select a form of, it is data.
+    VariationSelector,
+    /// A private-use character or a noncharacter: it has no agreed meaning or shape.
+    PrivateUse,
+    /// A code point without a character, as far as this version of Unicode knows.
+    Unassigned,
+    /// A space that looks like U+0020 and is another character.
+    Space,
+    /// A sign that encloses the digits after it: drawn, although of the category of the invisible.
+    NumberSign,
+}
 
-/// The kind of a character that is not seen, wherever it stands; `None` for all that are.
-pub(super) fn unseen(c: char) -> Option<HiddenKind> {
+impl CharacterClass {
+    /// The class in words, for a sentence.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Control => "control characters",
+            Self::LineSeparator => "line separators",
+            Self::Bidirectional => "characters that turn the direction of reading",
+            Self::ZeroWidth => "characters without width",
+            Self::Format => "invisible characters",
+            Self::Tag => "text spelled in tag characters",
+            Self::VariationSelector => "variation selectors that select nothing",
+            Self::PrivateUse => "characters without a meaning",
+            Self::Unassigned => "unassigned code points",
+            Self::Space => "spaces that look like others",
+            Self::NumberSign => "signs that enclose digits",
+        }
+    }
+}
+
+impl std::fmt::Display for CharacterClass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The class of a character, wherever it stands; `None` if it looks like what it is.
+#[must_use]
+pub fn class_of(c: char) -> Option<CharacterClass> {
+    use CharacterClass::{
+        Bidirectional, Control, Format, LineSeparator, NumberSign, PrivateUse, Space, Tag,
+        Unassigned, VariationSelector, ZeroWidth,
+    };
     // Nearly all characters are these.
-    if matches!(c, ' '..='~' | '\n' | '\t') {
+    if matches!(c, ' '..='~') {
         return None;
     }
     match c {
-        // Line and paragraph separators break lines where nobody expects it.
-        '\u{2028}' | '\u{2029}' => Some(HiddenKind::Control),
-        _ if c.is_control() => Some(HiddenKind::Control),
-        '\u{200B}'..='\u{200D}' | '\u{2060}' | '\u{FEFF}' => Some(HiddenKind::ZeroWidth),
+        _ if c.is_control() => Some(Control),
+        '\u{2028}' | '\u{2029}' => Some(LineSeparator),
+        '\u{200B}'..='\u{200D}' | '\u{2060}' | '\u{FEFF}' => Some(ZeroWidth),
         // Letters that are blank, and marks that show nothing.
         '\u{034F}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{2800}'
-        | '\u{3164}' | '\u{FFA0}' => Some(HiddenKind::ZeroWidth),
+        | '\u{3164}' | '\u{FFA0}' => Some(ZeroWidth),
         '\u{061C}'
         | '\u{200E}'
         | '\u{200F}'
         | '\u{202A}'..='\u{202E}'
-        | '\u{2066}'..='\u{2069}' => Some(HiddenKind::Direction),
+        | '\u{2066}'..='\u{2069}' => Some(Bidirectional),
         '\u{180B}'..='\u{180D}'
         | '\u{180F}'
         | '\u{FE00}'..='\u{FE0F}'
-        | '\u{E0100}'..='\u{E01EF}' => Some(HiddenKind::Selectors),
+        | '\u{E0100}'..='\u{E01EF}' => Some(VariationSelector),
         // The whole block, also what has no meaning in it yet.
-        '\u{E0000}'..='\u{E0FFF}' => Some(HiddenKind::Tags),
-        '\u{2065}' | '\u{FFF0}'..='\u{FFF8}' => Some(HiddenKind::Format),
-        // Signs that enclose digits: of the category of the invisible, and drawn.
+        '\u{E0000}'..='\u{E0FFF}' => Some(Tag),
+        '\u{2065}' | '\u{FFF0}'..='\u{FFF8}' => Some(Format),
         '\u{0600}'..='\u{0605}'
         | '\u{06DD}'
         | '\u{070F}'
@@ -38,13 +94,15 @@ pub(super) fn unseen(c: char) -> Option<HiddenKind> {
         | '\u{0891}'
         | '\u{08E2}'
         | '\u{110BD}'
-        | '\u{110CD}' => None,
-        // Never characters of a text.
-        '\u{FDD0}'..='\u{FDEF}' => Some(HiddenKind::PrivateUse),
-        _ if u32::from(c) & 0xFFFE == 0xFFFE => Some(HiddenKind::PrivateUse),
+        | '\u{110CD}' => Some(NumberSign),
+        // Noncharacters.
+        '\u{FDD0}'..='\u{FDEF}' => Some(PrivateUse),
+        _ if u32::from(c) & 0xFFFE == 0xFFFE => Some(PrivateUse),
         _ => match get_general_category(c) {
-            GeneralCategory::Format => Some(HiddenKind::Format),
-            GeneralCategory::PrivateUse => Some(HiddenKind::PrivateUse),
+            GeneralCategory::Format => Some(Format),
+            GeneralCategory::PrivateUse | GeneralCategory::Surrogate => Some(PrivateUse),
+            GeneralCategory::Unassigned => Some(Unassigned),
+            GeneralCategory::SpaceSeparator => Some(Space),
             _ => None,
         },
     }

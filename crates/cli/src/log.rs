@@ -1,0 +1,258 @@
+//! Logs of what the program does: spans and events of all crates on standard error, off unless asked for.
+//! A line goes the same way as everything that is printed, without the secrets of the environment.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use serde_json::Value;
+use tracing_subscriber::filter::{LevelFilter, Targets, filter_fn};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use windlass_spec::text::{TextUse, escape_json};
+use windlass_store::Redactor;
+
+use super::arguments::{Color, LogOptions};
+use super::report::is_colored;
+use super::terminal::draw;
+
+/// The variables that stand for the options.
+const FILTER_VARIABLE: &str = "WINDLASS_LOG";
+const FORMAT_VARIABLE: &str = "WINDLASS_LOG_FORMAT";
+
+/// The crates of this program. What other crates log may hold anything that is sent, so it is shown
+/// only at the level `trace`.
+const OWN: &str = "windlass";
+
+/// Which spans and events are logged: a level for each target, by the beginning of its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LogFilter {
+    /// For targets without a level of their own.
+    default: LevelFilter,
+    levels: BTreeMap<String, LevelFilter>,
+}
+
+impl FromStr for LogFilter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut filter = Self {
+            default: LevelFilter::OFF,
+            levels: BTreeMap::new(),
+        };
+        for directive in text.split(',').map(str::trim) {
+            let (target, level) = match directive.split_once('=') {
+                Some((target, level)) => (Some(target.trim()), level.trim()),
+                None => (None, directive),
+            };
+            let is_level = ["off", "error", "warn", "info", "debug", "trace"]
+                .iter()
+                .any(|known| level.eq_ignore_ascii_case(known));
+            let level = level.parse().ok().filter(|_| is_level).ok_or_else(|| {
+                format!(
+                    "`{directive}` is not a level (`off`, `error`, `warn`, `info`, `debug`, `trace`) and \
+                     not `TARGET=LEVEL`, such as `windlass_mcp=debug`"
+                )
+            })?;
+            match target {
+                Some("") => return Err(format!("`{directive}` names no target before `=`")),
+                Some(target) => drop(filter.levels.insert(target.to_owned(), level)),
+                None => filter.default = level,
+            }
+        }
+        Ok(filter)
+    }
+}
+
+/// What a line of the log looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Logs from now on, if the options or their variables ask for it.
+///
+/// # Errors
+/// If a variable holds what its option does not take.
+pub(crate) fn start(options: &LogOptions, color: Color) -> Result<(), String> {
+    let filter = match &options.log {
+        Some(filter) => Some(filter.clone()),
+        None => variable(FILTER_VARIABLE, LogFilter::from_str)?,
+    };
+    let format = match options.log_format {
+        Some(format) => Some(format),
+        None => variable(FORMAT_VARIABLE, |text| LogFormat::from_str(text, true))?,
+    };
+    if let Some(filter) = filter {
+        listen(
+            &filter,
+            format.unwrap_or(LogFormat::Text),
+            is_colored(color),
+        );
+    }
+    Ok(())
+}
+
+/// The meaning of a variable that is set to something.
+fn variable<T>(name: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    match std::env::var(name) {
+        Ok(text) if !text.is_empty() => {
+            let value = read(&text).map_err(|error| format!("{name}: {error}"))?;
+            Ok(Some(value))
+        }
+        Ok(_) | Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(error) => Err(format!("{name}: {error}")),
+    }
+}
+
+fn listen(filter: &LogFilter, format: LogFormat, is_colored: bool) {
+    let targets = Targets::new()
+        .with_default(filter.default)
+        .with_targets(filter.levels.clone());
+    let most = filter.levels.values().copied().max();
+    let most = most.map_or(filter.default, |most| most.max(filter.default));
+    let filter = filter_fn(move |metadata| {
+        let level = match metadata.target().starts_with(OWN) {
+            true => *metadata.level(),
+            false => LevelFilter::TRACE.into_level().unwrap_or(*metadata.level()),
+        };
+        targets.would_enable(metadata.target(), &level)
+    })
+    .with_max_level_hint(most);
+    let output = LogOutput {
+        redactor: Arc::new(Redactor::new(secrets())),
+        format,
+    };
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(output)
+        .with_span_events(FmtSpan::CLOSE);
+    let layer = match format {
+        LogFormat::Text => layer.with_ansi(is_colored).boxed(),
+        LogFormat::Json => layer.json().boxed(),
+    };
+    // Nothing else in this program listens, so this is the first.
+    let _ = tracing_subscriber::registry()
+        .with(layer.with_filter(filter))
+        .try_init();
+}
+
+/// The secrets of the environment, as they are and as they look in the quotes of a log.
+fn secrets() -> impl Iterator<Item = String> {
+    windlass_runtime::secrets().flat_map(|secret| {
+        let quoted: String = secret.escape_debug().collect();
+        [secret, quoted]
+    })
+}
+
+/// Where lines of the log go.
+#[derive(Clone)]
+struct LogOutput {
+    redactor: Arc<Redactor>,
+    format: LogFormat,
+}
+
+impl LogOutput {
+    /// An event as it is printed: on one line, without secrets and hidden characters.
+    fn line(&self, event: &str) -> String {
+        let event = event.trim_end_matches('\n');
+        match self.format {
+            LogFormat::Text => self.redactor.text(event).replace('\n', "\\n"),
+            LogFormat::Json => match serde_json::from_str(event) {
+                Ok(mut value) => {
+                    self.redact(&mut value);
+                    escape_json(&value.to_string(), TextUse::Display).into_owned()
+                }
+                Err(_) => self.redactor.text(event),
+            },
+        }
+    }
+
+    /// Takes secrets out of the texts of JSON, so that it stays JSON. Events nest a few levels.
+    fn redact(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.redactor.text(text),
+            Value::Number(number)
+                if self.redactor.text(&number.to_string()) != number.to_string() =>
+            {
+                *value = Value::String(self.redactor.text(&value.to_string()));
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact(item)),
+            Value::Object(entries) => entries.values_mut().for_each(|entry| self.redact(entry)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+impl<'a> MakeWriter<'a> for LogOutput {
+    type Writer = LogWriter<'a>;
+
+    fn make_writer(&'a self) -> LogWriter<'a> {
+        LogWriter(self)
+    }
+}
+
+/// Takes an event, which comes in one piece.
+struct LogWriter<'a>(&'a LogOutput);
+
+impl Write for LogWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let event = String::from_utf8_lossy(bytes);
+        draw(&format!("{}\n", self.0.line(&event)))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_filter_is_levels_and_targets_with_levels() {
+        let filter: LogFilter = "warn, windlass_mcp=DEBUG,windlass_runtime::driver=trace"
+            .parse()
+            .unwrap_or_else(|error| unreachable!("{error}"));
+        assert_eq!(filter.default, LevelFilter::WARN);
+        assert_eq!(filter.levels.len(), 2);
+        assert_eq!(filter.levels["windlass_mcp"], LevelFilter::DEBUG);
+        for wrong in [
+            "",
+            "debugg",
+            "windlass_mcp",
+            "windlass=loud",
+            "=debug",
+            "info,",
+            "5",
+        ] {
+            assert!(LogFilter::from_str(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_line_holds_no_secret_and_stays_one_line_of_the_same_form() {
+        let output = |format| LogOutput {
+            redactor: Arc::new(Redactor::new(["123456", "se\"cret"])),
+            format,
+        };
+        let text = output(LogFormat::Text).line("INFO a=123456\nINFO forged\n");
+        assert_eq!(text, "INFO a=[redacted]\\nINFO forged");
+        let event = json!({"a": "x se\"cret\u{202e}", "n": 91_234_567, "ok": 5}).to_string();
+        let line = output(LogFormat::Json).line(&event);
+        assert!(line.is_ascii(), "{line}");
+        let read: Value = serde_json::from_str(&line).unwrap_or_default();
+        assert_eq!(
+            read,
+            json!({"a": "x [redacted]\u{202e}", "n": "9[redacted]7", "ok": 5})
+        );
+    }
+}

@@ -1,0 +1,188 @@
+//! Logs of the real program: off unless asked for, with the spans of a run, without secrets, and without
+//! content above the level `trace`.
+
+use serde_json::{Value, json};
+use windlass_spec::text::{TextUse, is_clean};
+
+use super::program::{Place, example};
+use super::seeded::Told;
+
+const SECRET: &str = "sk-live-0123456789";
+
+/// What stands in the arguments of the call and nowhere else.
+const ARGUMENT: &str = "journal-of-the-argument";
+
+fn call(tool: &str, arguments: Value) -> Value {
+    json!({"calls": [{"tool": tool, "arguments": {"json": arguments}, "confidence": 0.95}]})
+}
+
+/// An office whose model asks for the list of files with an argument nobody takes, then for a file.
+fn office() -> Place {
+    let turns = [
+        call("listFiles", json!({})),
+        call(
+            "deleteFile",
+            json!({"file": format!("{ARGUMENT}-{SECRET}\u{202e}")}),
+        ),
+    ];
+    let script: Vec<String> = turns.iter().map(|turn| format!("{turn}\n")).collect();
+    let place = Place::new()
+        .with("agent.gram", example("office/agent.gram"))
+        .with("tools.toml", example("office/tools.toml"))
+        .with("office.py", example("office/office.py"))
+        .with("answers.jsonl", script.concat());
+    std::fs::create_dir(place.path("files")).unwrap();
+    place
+}
+
+fn run(place: &Place, options: &[&str], variables: &[(&str, &str)]) -> Told {
+    let task = format!("Keep order with {SECRET}.");
+    let arguments = [
+        "run",
+        "agent.gram",
+        &task,
+        "--library",
+        "tools.toml",
+        "--model",
+        "scripted:answers.jsonl",
+    ];
+    let output = place
+        .command(&[&arguments[..], options].concat())
+        .env("OFFICE_FOLDER", place.path("files"))
+        .env("WINDLASS_TEST_PRINCIPAL", "ann")
+        .env("X_API_KEY", SECRET)
+        .env_remove("WINDLASS_LOG")
+        .env_remove("WINDLASS_LOG_FORMAT")
+        .envs(variables.iter().copied())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    Told {
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+        code: output.status.code().unwrap(),
+    }
+}
+
+fn has_log(told: &Told) -> bool {
+    told.err.contains("windlass_runtime")
+}
+
+#[test]
+fn nothing_is_logged_unless_asked_for() {
+    let told = run(&office(), &[], &[]);
+    assert!(!has_log(&told), "{told:?}");
+    let told = run(&office(), &["--log", "off"], &[("WINDLASS_LOG", "debug")]);
+    assert!(!has_log(&told), "the option decides: {told:?}");
+}
+
+#[test]
+fn the_spans_of_a_run_are_logged_with_their_ids() {
+    let told = run(&office(), &["--log", "windlass=debug"], &[]);
+    assert_eq!(told.code, 4, "{told:?}");
+    let log = &told.err;
+    for (span, field) in [
+        ("run", "run.id="),
+        ("turn", "turn=2"),
+        ("model_request", "gen_ai.request.model=\"scripted\""),
+        ("gate_decision", "verdict=ask"),
+        ("gate_decision", "risk=irreversible"),
+        ("tool_call", "gen_ai.tool.name=listFiles"),
+        ("tool_call", ":1:0"),
+        ("tool_call", "status=\"success\""),
+    ] {
+        let is_there = log.lines().any(|line| {
+            let span = format!("{span}{{");
+            line.contains(&span) && line.contains(field) && line.contains("close time.busy=")
+        });
+        assert!(is_there, "{span} with {field}:\n{log}");
+    }
+    assert!(log.contains("windlass_runtime::driver"), "{log}");
+    assert!(!log.contains('\u{1b}'), "no colours off a terminal: {log}");
+}
+
+#[test]
+fn no_content_is_logged_above_trace() {
+    // Also not by other crates.
+    let told = run(&office(), &["--log", "debug"], &[]);
+    let log: Vec<&str> = told
+        .err
+        .lines()
+        .filter(|line| line.starts_with("20"))
+        .collect();
+    assert!(!log.is_empty());
+    for line in log {
+        assert!(!line.contains(ARGUMENT), "{line}");
+        assert!(!line.contains("Keep order"), "{line}");
+    }
+}
+
+#[test]
+fn content_at_trace_holds_no_secret_and_nothing_hidden() {
+    for format in ["text", "json"] {
+        let options = ["--log", "trace", "--log-format", format];
+        let told = run(&office(), &options, &[]);
+        assert!(told.err.contains(ARGUMENT), "{told:?}");
+        assert!(told.err.contains("Keep order with [redacted]"), "{told:?}");
+        assert!(!told.err.contains(SECRET), "{told:?}");
+        assert!(is_clean(&told.err, TextUse::Display), "{told:?}");
+    }
+}
+
+#[test]
+fn json_is_an_object_a_line() {
+    let variables = [
+        ("WINDLASS_LOG", "windlass=debug"),
+        ("WINDLASS_LOG_FORMAT", "json"),
+    ];
+    let told = run(&office(), &["--json"], &variables);
+    let lines: Vec<Value> = told
+        .err
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |span: &str| {
+        lines
+            .iter()
+            .find(|line| line["span"]["name"] == span && line["fields"]["message"] == "close")
+            .unwrap_or_else(|| panic!("{span}: {told:?}"))
+    };
+    for span in ["run", "turn", "model_request", "gate_decision", "tool_call"] {
+        let line = of(span);
+        assert!(line["fields"]["time.busy"].is_string(), "{line}");
+    }
+    assert_eq!(of("tool_call")["span"]["gen_ai.tool.name"], "listFiles");
+    assert_eq!(
+        told.err
+            .lines()
+            .filter(|line| line.contains("\"target\""))
+            .count(),
+        lines.len(),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_target_has_a_level_of_its_own() {
+    let told = run(&office(), &["--log", "windlass_mcp=trace"], &[]);
+    assert!(!has_log(&told), "{told:?}");
+}
+
+#[test]
+fn a_wrong_filter_is_a_usage_error() {
+    let told = run(&office(), &["--log", "windlass=loud"], &[]);
+    assert_eq!(told.code, 2, "{told:?}");
+    assert!(
+        told.err.contains("`windlass=loud` is not a level"),
+        "{told:?}"
+    );
+    let told = run(&office(), &[], &[("WINDLASS_LOG", "loud")]);
+    assert_eq!(told.code, 2, "{told:?}");
+    assert!(
+        told.err.starts_with("error: WINDLASS_LOG: `loud`"),
+        "{told:?}"
+    );
+    let told = run(&office(), &[], &[("WINDLASS_LOG_FORMAT", "xml")]);
+    assert_eq!(told.code, 2, "{told:?}");
+}
