@@ -4,6 +4,8 @@
 //! does what the machine says is next; [`Durable`] is where it keeps what happened, so that another
 //! process can go on with it. No HTTP server, no user interface.
 
+mod agent;
+mod assembly;
 mod choice;
 mod crew;
 mod driver;
@@ -18,7 +20,10 @@ mod progress;
 mod registry;
 mod remembering;
 mod stored;
+mod work;
 
+pub use agent::{Agent, Error};
+pub use assembly::{Models, PROGRAM, assemble, text_digest, tools_digest};
 pub use choice::{ModelChoice, NoModel, choose_model};
 pub use crew::{Crew, CrewError, ModelOf, Worker};
 pub use driver::{Asked, Asker, DriveError, Driver, NewTask, Patience, Stop, mail_event};
@@ -33,3 +38,4 @@ pub use registry::{
     Reload, Watching, watch,
 };
 pub use stored::{Clock, Stored, local_identity};
+pub use work::{Completed, Update, Updates, Work};
