@@ -6,27 +6,20 @@ mod list;
 mod show;
 mod watch;
 
-use std::sync::Arc;
+use windlass_core::approval::{Approval, Question};
+use windlass_service::{Identity, Service};
+use windlass_spec::{RiskLevel, RunId, SecurityLevel, Timestamp};
 
-use windlass_core::approval::{Approval, ApprovalStatus, Identity, Question};
-use windlass_core::risk::{Assessment, ToolRisk};
-use windlass_core::run::Run;
-use windlass_runtime::{local_identity, now};
-use windlass_spec::{RiskLevel, SecurityLevel, Timestamp, ToolSpecification};
-use windlass_store::{ApprovalFilter, Store};
-
+use super::Outcome;
 use super::arguments::{Approvals, ApprovalsCommand};
-use super::call_ids::{Candidate, Sought, pick};
-use super::refusal::{refused, told};
-use super::{Outcome, data};
+use super::program::{Program, ended};
 
 pub(super) use here::asker;
 
-pub(super) fn run(command: &Approvals) -> anyhow::Result<Outcome> {
-    let stored = data::open(command.data.as_deref())?;
+pub(super) fn run(program: &Program, command: &Approvals) -> anyhow::Result<Outcome> {
     let desk = Desk {
-        store: Arc::clone(stored.store()),
-        person: local_identity()?,
+        service: program.service(command.data.as_deref()),
+        identity: program.identity()?,
     };
     let (result, as_json) = match &command.command {
         ApprovalsCommand::List { all, run, json } => {
@@ -44,44 +37,20 @@ pub(super) fn run(command: &Approvals) -> anyhow::Result<Outcome> {
         }
         ApprovalsCommand::Watch { json } => (watch::run(&desk, *json), *json),
     };
-    told(result, as_json)
+    ended(result, as_json)
 }
 
-/// Where somebody decides.
+/// Who decides, and the service that takes the decision.
 struct Desk {
-    store: Arc<Store>,
-    person: Identity,
+    service: Service,
+    identity: Identity,
 }
 
 impl Desk {
-    /// Questions to the person's tenant, the oldest first.
-    fn questions(&self, status: Option<ApprovalStatus>) -> anyhow::Result<Vec<Approval>> {
-        let filter = ApprovalFilter {
-            tenant: Some(self.person.tenant.as_str().to_owned()),
-            status,
-            ..ApprovalFilter::default()
-        };
-        self.store.approvals(&filter, now()).map_err(refused)
-    }
-
-    /// The question that is meant by what was typed: the latest about a call.
-    fn find(&self, typed: &str) -> anyhow::Result<Approval> {
-        let sought = Sought {
-            word: "no_such_approval",
-            what: "question",
-            listed_by: "windlass approvals list --all",
-        };
-        let candidates = self.questions(None)?.into_iter().map(|question| Candidate {
-            call: question.call().clone(),
-            is_open: question.status() == ApprovalStatus::Pending,
-        });
-        let call = pick(typed, candidates, &sought)?;
-        self.store.approval(&call, now()).map_err(refused)
-    }
-
-    /// The run a question is about, if its journal can be read.
-    fn run_of(&self, question: &Approval) -> Option<Run> {
-        self.store.fold(question.run()).ok()
+    /// The outermost run that a question is about.
+    fn outer_run(&self, question: &Approval) -> RunId {
+        let outer = self.service.outermost_run(&self.identity, question.run());
+        outer.unwrap_or_else(|_| question.run().clone())
     }
 }
 
@@ -97,17 +66,6 @@ fn subject(question: &Question) -> &str {
 fn gravity(question: &Question) -> Option<(RiskLevel, SecurityLevel)> {
     let call = question.authorize()?;
     Some((call.risk, call.security_level))
-}
-
-/// What is declared of the tool that would run.
-fn specification<'r>(run: &'r Run, question: &Approval) -> Option<&'r Arc<ToolSpecification>> {
-    run.specification(question.question().authorize()?.tool_name.as_str())
-}
-
-/// How the risk of what would run came about.
-fn assessment(run: &Run, question: &Approval) -> Option<Assessment> {
-    let tool = ToolRisk::of_specification(specification(run, question)?);
-    Some(tool.with_arguments(question.arguments()?))
 }
 
 /// Whether the clock says that a question has not been asked yet.

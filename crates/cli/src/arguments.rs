@@ -17,14 +17,14 @@ mod tools;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use serde::{Deserialize, Serialize};
 use windlass_model::Dialect;
+use windlass_tools::BindingMode;
 
 use crate::log::{LogFilter, LogFormat};
 
 pub(crate) use ab::{Ab, AbCommand, AbReport, AbRun};
 pub(crate) use approvals::{
-    Always, Approvals, ApprovalsCommand, Approve, OneQuestion, Reject, Respond,
+    Approvals, ApprovalsCommand, Approve, OneQuestion, Reject, Respond,
 };
 pub(crate) use config::{Config, ConfigCommand, Doctor, Init};
 pub(crate) use crew::{ConfigurationOptions, CrewOptions, Limits};
@@ -215,13 +215,21 @@ pub(crate) struct Bind {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
     /// Name, description and schema are equal.
     Exact,
     /// The implementation accepts everything the specification allows.
     Compatible,
+}
+
+impl From<Mode> for BindingMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Exact => Self::Exact,
+            Mode::Compatible => Self::Compatible,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -5,55 +5,71 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::StreamExt as _;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
-use windlass_core::run::{Run, RunEnd, Task};
+use windlass_core::run::Run;
 use windlass_learn::ab::Random;
-use windlass_runtime::{Driver, NewTask, Progress, Stop, Watch};
-use windlass_spec::{RunId, TaskInput, ToolName};
-use windlass_store::{RunFilter, Store};
+use windlass_runtime::{Progress, Watch};
+use windlass_service::{Attachment, BatchOptions, DeclaredAgent, ServiceError};
+use windlass_spec::{RunId, TaskInput};
 
-use super::Outcome;
 use super::arguments::RunTask;
-use super::crew::Chosen;
 use super::ending::exit_code;
 use super::interrupt::stop_on_interrupt;
 use super::live::bar;
+use super::program::{Notices, Program};
 use super::run::block_on;
 use super::tasks::Tasks;
 use super::terminal::{complain, put, visible};
-use super::{crew, data, gaps};
+use super::{Outcome, gaps};
 
-pub(super) fn run(command: &RunTask, file: &Path, chosen: &Chosen) -> anyhow::Result<Outcome> {
-    let mut read = Tasks::read(file, chosen)?;
+pub(super) fn run(
+    program: &Program,
+    command: &RunTask,
+    file: &Path,
+    declared: &DeclaredAgent,
+) -> anyhow::Result<Outcome> {
+    let mut read = Tasks::read(file, declared)?;
     if let Some(seed) = command.seed {
         Random::new(seed).shuffle(&mut read.tasks);
     }
-    let outcome = work(command, &read.tasks, chosen)?;
+    let outcome = work(program, command, &read.tasks, declared)?;
     Ok(read.ended(outcome))
 }
 
-fn work(command: &RunTask, tasks: &[TaskInput], chosen: &Chosen) -> anyhow::Result<Outcome> {
-    let workers = chosen.assemble(&command.crew, command.data.as_deref())?;
-    let (workers, _watching) = workers.watched(false);
-    let stored = data::open(command.data.as_deref())?;
-    let store = Arc::clone(stored.store());
+fn work(
+    program: &Program,
+    command: &RunTask,
+    tasks: &[TaskInput],
+    declared: &DeclaredAgent,
+) -> anyhow::Result<Outcome> {
+    let options = command.crew.run_options();
+    let service = program.service_for(command.data.as_deref(), &options, Notices::Text);
+    let identity = program.identity()?;
+    let bound = service.bind(&identity, declared, &options)?;
+    let options = BatchOptions {
+        jobs: usize::from(command.jobs),
+        resume: command.resume,
+        settings: command.limits.settings(),
+    };
     let bar = bar("tasks", tasks.len());
-    let codes = block_on(async {
-        let stop = stop_on_interrupt();
-        let driver = Driver::new(workers, Arc::new(stored))
-            .stopped_by(stop.clone())
-            .watched_by(warnings(&bar))
-            .learning_later();
-        let batch = Batch {
-            command,
-            driver,
-            store,
-            stop,
+    let mut codes: Vec<anyhow::Result<u8>> = Vec::new();
+    block_on(&service, async {
+        let attachment = Attachment {
+            stop: stop_on_interrupt(),
+            watch: Some(warnings(&bar)),
+            ..Attachment::default()
         };
-        batch.work_on_all(tasks, &bar).await
-    })?;
+        let done = |task: &TaskInput, run: Result<Option<&Run>, ServiceError>| {
+            codes.push(match run {
+                Ok(run) => tell(task, run, &bar),
+                Err(error) => Err(error.into()),
+            });
+        };
+        bound
+            .run_batch(&identity, tasks, &options, attachment, done)
+            .await
+    })??;
     bar.finish_and_clear();
     let codes = codes.into_iter().collect::<anyhow::Result<Vec<u8>>>()?;
     let count = |wanted: fn(u8) -> bool| codes.iter().filter(|code| wanted(**code)).count();
@@ -96,107 +112,6 @@ fn warnings(bar: &ProgressBar) -> Watch {
             let _ = bar.suspend(|| complain(&format!("warning: {warning}")));
         }
     })
-}
-
-struct Batch<'c> {
-    command: &'c RunTask,
-    driver: Driver,
-    store: Arc<Store>,
-    stop: Stop,
-}
-
-impl Batch<'_> {
-    /// Works on all tasks, some at the same time. What they teach must not depend on which is done first:
-    /// where something is learned, those that are worked on together all know the same, and are learned
-    /// from in their order before the next begin.
-    async fn work_on_all(&self, tasks: &[TaskInput], bar: &ProgressBar) -> Vec<anyhow::Result<u8>> {
-        let jobs = usize::from(self.command.jobs);
-        let together = match self.driver.crew().learns() {
-            true => jobs,
-            false => tasks.len().max(1),
-        };
-        let mut codes = Vec::new();
-        for round in tasks.chunks(together) {
-            let mut runs: Vec<Option<Run>> = round.iter().map(|_| None).collect();
-            let numbered = round.iter().enumerate();
-            let mut done = futures::stream::iter(numbered)
-                .map(|(place, task)| async move { (place, task, self.work_on(task).await) })
-                .buffer_unordered(jobs);
-            while let Some((place, task, outcome)) = done.next().await {
-                codes.push(outcome.and_then(|run| {
-                    let code = tell(task, run.as_ref(), bar)?;
-                    runs[place] = run;
-                    Ok(code)
-                }));
-            }
-            for run in runs.iter().flatten() {
-                self.driver.learn(run).await;
-            }
-        }
-        codes
-    }
-
-    /// The run of a task: an earlier one if it is wanted and there is one, else a new one. `None` if
-    /// the batch was stopped before.
-    async fn work_on(&self, task: &TaskInput) -> anyhow::Result<Option<Run>> {
-        if self.stop.after_step.is_cancelled() || self.stop.at_once.is_cancelled() {
-            return Ok(None);
-        }
-        let new = self.new_task(task)?;
-        let earlier = match self.command.resume {
-            true => self.earlier(task, &new.task)?,
-            false => None,
-        };
-        let run = match earlier {
-            Some(id) => self.driver.resume(&id).await?,
-            None => self.driver.start(new).await?,
-        };
-        Ok(Some(run))
-    }
-
-    fn new_task(&self, task: &TaskInput) -> anyhow::Result<NewTask> {
-        let mut settings = self.command.limits.settings();
-        if let Some(limit) = task.max_iterations {
-            settings.max_iterations = limit.get();
-        }
-        let names = |names: &Vec<ToolName>| names.iter().map(ToString::to_string).collect();
-        Ok(NewTask {
-            task_id: Some(task.task_id.to_string()),
-            task: Task {
-                description: task.description.to_string(),
-                domain: Some(task.domain().to_owned()),
-                strategies: task.playbook_bullets.clone(),
-                available_tools: task.available_tools.as_ref().map(names),
-                metadata: task.metadata.clone(),
-                ..Task::default()
-            },
-            settings,
-            assembly: crew::assembly(&self.command.crew)?,
-        })
-    }
-
-    /// The latest run of the same task by the same agent that is done or can be gone on with.
-    fn earlier(&self, task: &TaskInput, wanted: &Task) -> anyhow::Result<Option<RunId>> {
-        let agent = self.driver.crew().lead().agent.name();
-        let filter = RunFilter {
-            agent: Some(agent.to_string()),
-            task_id: Some(task.task_id.to_string()),
-            ..RunFilter::default()
-        };
-        for found in self.store.runs(&filter)? {
-            let may_stand = matches!(
-                found.end,
-                None | Some(RunEnd::Completed | RunEnd::IterationLimit | RunEnd::WaitingForPerson)
-            );
-            if !may_stand || found.purged.is_some() {
-                continue;
-            }
-            if self.store.fold(&found.run)?.task() == wanted {
-                return Ok(Some(found.run));
-            }
-        }
-        Ok(None)
-    }
 }
 
 /// Says what came of a task. Its exit code, as if it had been the only one.

@@ -5,29 +5,29 @@
 mod input;
 
 use std::io::IsTerminal as _;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 
-use anyhow::Context as _;
-use serde_json::{Map, Value};
 use tokio::signal::unix::{SignalKind, signal};
-use windlass_core::model::ChatMessage;
 use windlass_core::risk::ToolRisk;
 use windlass_core::run::{Run, RunEnd, Task};
-use windlass_runtime::{Driver, Durable as _, NewTask, Stop, Stored, now};
-use windlass_spec::{Agent, Conversation};
-use windlass_store::{Store, StoredConversation};
+use windlass_runtime::Stop;
+use windlass_service::{
+    Attachment, BoundAgent, ConversationChoice, Identity, NewRun, Service,
+};
+use windlass_spec::Agent;
+use windlass_store::StoredConversation;
 
 use self::input::{Heard, Input};
 use super::arguments::Chat;
 use super::ending::{what_it_waits_for, why_early};
 use super::live::Live;
+use super::program::{Notices, Program};
 use super::report::Reporter;
-use super::run::{block_on, watch};
+use super::run::{block_on, choose, watch};
 use super::terminal::{complain, say};
 use super::trace::drawn;
-use super::{Outcome, approvals, crew, data, gaps};
+use super::{Outcome, approvals, gaps};
 
 /// What can be asked of the program itself, and what comes of it.
 const COMMANDS: [(&str, &str); 4] = [
@@ -37,86 +37,64 @@ const COMMANDS: [(&str, &str); 4] = [
     ("/quit", "ends the conversation, as Ctrl-D does"),
 ];
 
-pub(super) fn run(command: &Chat, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let Some(chosen) = crew::choose(&command.file, &command.crew, reporter)? else {
+pub(super) fn run(
+    program: &Program,
+    command: &Chat,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
+    let options = command.crew.run_options();
+    let Some(declared) = choose(&command.file, &options, reporter)? else {
         return Ok(Outcome::Failed);
     };
-    let crew = chosen.assemble(&command.crew, command.data.as_deref())?;
-    let (crew, _watching) = crew.watched(false);
-    let stored = data::open(command.data.as_deref())?;
-    let store = Arc::clone(stored.store());
-    let conversation = conversation(command, &stored, crew.lead().agent.name().as_str())?;
-    let mut input = Input::open(store.path().parent().unwrap_or(Path::new(".")))?;
+    let service = program.service_for(command.data.as_deref(), &options, Notices::Text);
+    let identity = program.identity()?;
+    let bound = service.bind(&identity, &declared, &options)?;
+    let agent = bound.agent().name().clone();
+    let conversation = conversation(command, &service, &identity, agent.as_str())?;
+    let mut input = Input::open(&service.data_directory()?)?;
     let mut talk = Talk {
         command,
-        driver: Driver::new(crew, Arc::new(stored.clone())),
-        stored,
-        store,
-        assembly: crew::assembly(&command.crew)?,
+        bound,
+        service: service.clone(),
+        identity,
         conversation,
     };
-    block_on(talk.until_the_end(&mut input))?
+    block_on(&service, talk.until_the_end(&mut input))?
 }
 
-/// The conversation to go on with: the one that was asked for, or a new one.
+/// The conversation to continue: the one that was asked for, or a new one.
 fn conversation(
     command: &Chat,
-    stored: &Stored,
+    service: &Service,
+    identity: &Identity,
     agent: &str,
 ) -> anyhow::Result<StoredConversation> {
-    let store = stored.store();
-    let earlier = match &command.resume {
-        None => None,
-        Some(None) => {
-            let latest = store.latest_conversation(agent)?;
-            if latest.is_none() {
-                complain(&format!(
-                    "there is no conversation with `{agent}` yet; this is the first"
-                ))?;
-            }
-            latest
-        }
-        Some(Some(id)) => {
-            let found = store.conversation(id)?.with_context(|| {
-                format!(
-                    "there is no conversation `{id}`\nhint: `--resume` alone takes up the latest one"
-                )
-            })?;
-            anyhow::ensure!(
-                found.agent == agent,
-                "the conversation `{id}` is with the agent `{}`, not with `{agent}`",
-                found.agent
-            );
-            Some(found)
-        }
+    let choice = match &command.resume {
+        None => ConversationChoice::New,
+        Some(None) => ConversationChoice::Latest,
+        Some(Some(id)) => ConversationChoice::Id(id.clone()),
     };
-    if let Some(earlier) = earlier {
+    let conversation = service.conversation(identity, agent, &choice)?;
+    if !conversation.messages.is_empty() {
         complain(&format!(
             "{} messages taken up; the last is of {}",
-            earlier.messages.len(),
-            earlier.updated_at
+            conversation.messages.len(),
+            conversation.updated_at
         ))?;
-        return Ok(earlier);
+    } else if choice == ConversationChoice::Latest {
+        complain(&format!(
+            "there is no conversation with `{agent}` yet; this is the first"
+        ))?;
     }
-    let who = stored.who();
-    Ok(StoredConversation {
-        id: stored.new_id()?.to_string(),
-        tenant: who.tenant.to_string(),
-        principal: who.principal.to_string(),
-        agent: agent.to_owned(),
-        runs: Vec::new(),
-        messages: Vec::new(),
-        updated_at: now(),
-    })
+    Ok(conversation)
 }
 
 /// A conversation under way.
 struct Talk<'c> {
     command: &'c Chat,
-    driver: Driver,
-    stored: Stored,
-    store: Arc<Store>,
-    assembly: Map<String, Value>,
+    bound: BoundAgent,
+    service: Service,
+    identity: Identity,
     conversation: StoredConversation,
 }
 
@@ -154,7 +132,7 @@ impl Talk<'_> {
     }
 
     fn agent(&self) -> &Agent {
-        &self.driver.crew().lead().agent
+        self.bound.agent()
     }
 
     fn greet(&self) -> anyhow::Result<()> {
@@ -187,7 +165,7 @@ impl Talk<'_> {
             complain("nothing was answered yet")?;
             return Ok(());
         };
-        match self.store.fold(id) {
+        match self.service.run(&self.identity, id.as_str()) {
             Ok(run) => complain(drawn(&run).trim_end())?,
             Err(error) => complain(&format!("error: {error}"))?,
         }
@@ -196,7 +174,7 @@ impl Talk<'_> {
 
     /// Has the agent answer, and keeps what was said.
     async fn answer(&mut self, said: &str) -> anyhow::Result<()> {
-        let new = NewTask {
+        let new = NewRun {
             task_id: None,
             task: Task {
                 description: said.to_owned(),
@@ -204,11 +182,10 @@ impl Talk<'_> {
                 ..Task::default()
             },
             settings: self.command.limits.settings(),
-            assembly: self.assembly.clone(),
         };
         let run = self.work_on(new).await?;
         self.conversation.runs.push(run.id().clone());
-        let answer = show(&run, &self.store)?;
+        let answer = show(&run, &self.service, &self.identity)?;
         // What never reached the model was not said; it can be said again.
         if !run.turns().is_empty() {
             self.keep(said, answer)?;
@@ -217,17 +194,17 @@ impl Talk<'_> {
     }
 
     /// Drives a new run. Interrupted once, it stops after the step under way; twice, at once.
-    async fn work_on(&self, new: NewTask) -> anyhow::Result<Run> {
+    async fn work_on(&self, new: NewRun) -> anyhow::Result<Run> {
         let stop = Stop::default();
         let mut interrupts = signal(SignalKind::interrupt())?;
-        let driver = self.driver.clone().stopped_by(stop.clone());
         let live = Arc::new(Live::new());
-        let driver = driver.watched_by(watch(false, &live));
-        let driver = match approvals::asker(&self.stored, &live) {
-            Some(asker) => driver.asking(asker),
-            None => driver,
+        let attachment = Attachment {
+            stop: stop.clone(),
+            watch: Some(watch(false, &live)),
+            asker: approvals::asker(&self.service, &self.identity, &live),
+            patience: None,
         };
-        let mut work = pin!(driver.start(new));
+        let mut work = pin!(self.bound.start(&self.identity, new, attachment));
         loop {
             tokio::select! {
                 run = &mut work => return Ok(run?),
@@ -246,26 +223,14 @@ impl Talk<'_> {
         }
     }
 
-    /// Adds to the conversation and keeps it. The oldest of it is dropped when it gets long.
+    /// Adds to the conversation and keeps it.
     fn keep(&mut self, said: &str, answer: String) -> anyhow::Result<()> {
+        let (service, identity) = (&self.service, &self.identity);
         let conversation = &mut self.conversation;
-        conversation.messages.extend([
-            ChatMessage::User {
-                content: said.to_owned(),
-            },
-            ChatMessage::Assistant {
-                content: answer,
-                calls: Vec::new(),
-            },
-        ]);
-        let surplus = conversation
-            .messages
-            .len()
-            .saturating_sub(Conversation::MAX);
-        conversation.messages.drain(..surplus);
-        conversation.updated_at = now();
-        tokio::task::block_in_place(|| self.store.save_conversation(&self.conversation))
-            .context("the conversation cannot be kept")
+        tokio::task::block_in_place(|| {
+            service.extend_conversation(identity, conversation, said, answer)
+        })?;
+        Ok(())
     }
 }
 
@@ -278,17 +243,17 @@ enum Goes {
 
 /// Tells what came of a run, and gives what the agent is taken to have said. It is not told more of
 /// its own failures than the category.
-fn show(run: &Run, store: &Store) -> anyhow::Result<String> {
+fn show(run: &Run, service: &Service, identity: &Identity) -> anyhow::Result<String> {
     let answer = run.response().answer.to_string();
     match run.standing() {
         None => {
             complain("stopped")?;
-            complain(&what_it_waits_for(run, store)?)?;
+            complain(&what_it_waits_for(run, service, identity)?)?;
             return Ok("(I was stopped before I could answer.)".to_owned());
         }
         Some(RunEnd::WaitingForPerson) => {
             complain("the run waits for a person")?;
-            complain(&what_it_waits_for(run, store)?)?;
+            complain(&what_it_waits_for(run, service, identity)?)?;
             return Ok("(I wait for a person to decide before I can answer.)".to_owned());
         }
         Some(RunEnd::Cancelled) => {

@@ -1,11 +1,11 @@
 //! What a person is told of how a run ended, or of what it waits for.
 
+use windlass_core::approval::ApprovalStatus;
 use windlass_core::run::{Run, RunEnd};
-use windlass_runtime::now;
+use windlass_service::{Identity, Onward, Service};
 use windlass_spec::{ErrorCategory, RunId};
-use windlass_store::{ApprovalFilter, Store};
+use windlass_store::RunState;
 
-use super::outermost::is_part_of;
 use super::rendered::seen;
 
 /// The exit code for a run that ended, waits for a person, or was stopped before its end.
@@ -35,12 +35,14 @@ pub(super) fn why_early(end: &RunEnd) -> Option<String> {
 
 /// What a run that was left waits for, and how it goes on: the questions that it and the runs that
 /// work for it put to people, and the calls that are held.
-pub(super) fn what_it_waits_for(run: &Run, store: &Store) -> anyhow::Result<String> {
+pub(super) fn what_it_waits_for(
+    run: &Run,
+    service: &Service,
+    identity: &Identity,
+) -> anyhow::Result<String> {
     let mut lines = Vec::new();
-    for question in store.approvals(&ApprovalFilter::pending(), now())? {
-        if !is_part_of(question.run(), run.id()) {
-            continue;
-        }
+    let pending = Some(ApprovalStatus::Pending);
+    for question in service.list_approvals(identity, pending, Some(run.id().as_str()))? {
         let asked = question.question();
         let what = match asked.authorize() {
             Some(call) => format!("{} ({}): ", call.tool_name, call.security_level),
@@ -63,5 +65,28 @@ pub(super) fn what_it_waits_for(run: &Run, store: &Store) -> anyhow::Result<Stri
 
 /// How a run that has no end goes on.
 pub(super) fn onward(run: &RunId) -> String {
-    format!("go on with: windlass runs resume {run}")
+    format!("go on with: {}", resume_command(run))
+}
+
+/// The command that resumes the run a decision was about, unless it has ended or a worker resumes it.
+pub(super) fn next_command(onward: &Onward) -> Option<String> {
+    let is_needed = onward.state != RunState::Ended && !onward.has_worker;
+    is_needed.then(|| resume_command(&onward.run))
+}
+
+/// What happens to the run a decision was about.
+pub(super) fn onward_message(onward: &Onward) -> String {
+    let command = resume_command(&onward.run);
+    match onward.state {
+        RunState::Ended => format!("the run {} has ended", onward.run),
+        _ if onward.has_worker => format!("a worker resumes the run {}", onward.run),
+        RunState::Waiting => format!("continue it with: {command}"),
+        RunState::Open => format!(
+            "the process that drives the run takes it up; if there is none any more: {command}"
+        ),
+    }
+}
+
+pub(super) fn resume_command(run: &RunId) -> String {
+    format!("windlass runs resume {run}")
 }

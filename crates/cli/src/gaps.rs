@@ -3,66 +3,62 @@
 
 mod check;
 mod propose;
-mod wishes;
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::json;
-use windlass_core::run::Run;
-use windlass_runtime::{CrewError, GapAtLoad, gap_during_run, now};
-use windlass_spec::{Agent, GapMoment, ToolGapReport};
-use windlass_store::GapFilter;
-use windlass_tools::ToolLibrary;
+use serde_json::{Value, json};
+use windlass_service::{Identity, MissingTool, Service};
+use windlass_spec::{GapMoment, Timestamp, ToolGapReport};
 
 use super::Outcome;
 use super::arguments::{Gaps, GapsCommand, GapsList, GapsShow};
-use super::data;
 use super::live::shortened;
 use super::moments::ago;
+use super::program::Program;
 use super::report::Reporter;
 use super::table::{one_line, say_table};
 use super::terminal::{complain, put, say};
-use wishes::{Wish, found, wishes};
 
-pub(super) fn run(command: &Gaps, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let data = command.data.as_deref();
+pub(super) use windlass_service::{gaps_of_run as of_run, unreported_gap as untold};
+
+pub(super) fn run(
+    program: &Program,
+    command: &Gaps,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
+    let service = program.service(command.data.as_deref());
+    let identity = program.identity()?;
     match &command.command {
-        GapsCommand::List(command) => list(command, data),
-        GapsCommand::Show(command) => show(command, data),
-        GapsCommand::Propose(command) => propose::run(command, data, reporter),
-        GapsCommand::Check(command) => check::run(command, reporter),
+        GapsCommand::List(command) => list(&service, &identity, command),
+        GapsCommand::Show(command) => show(&service, &identity, command),
+        GapsCommand::Propose(command) => propose::run(&service, &identity, command, reporter),
+        GapsCommand::Check(command) => check::run(&service, &identity, command, reporter),
     }
 }
 
 /// How much of a wish or a task is listed.
 const EXCERPT: usize = 70;
 
-fn list(command: &GapsList, data: Option<&Path>) -> anyhow::Result<Outcome> {
-    let wishes = read(data, command.agent.clone())?;
-    let now = now();
-    let wishes: Vec<Wish> = match command.days {
-        Some(days) => wishes
-            .into_iter()
-            .filter_map(|wish| wish.within(days, now))
-            .collect(),
-        None => wishes,
-    };
+fn list(service: &Service, identity: &Identity, command: &GapsList) -> anyhow::Result<Outcome> {
+    let agent = command.agent.as_deref();
+    let all = service.list_missing_tools(identity, agent, command.days)?;
+    let now = service.now();
     if command.json {
-        for wish in &wishes {
-            put(&format!("{}\n", wish.as_object(now)))?;
+        for missing in &all {
+            put(&format!("{}\n", as_object(missing, now)))?;
         }
-    } else if wishes.is_empty() {
+    } else if all.is_empty() {
         complain("nothing was missing")?;
     } else {
-        let rows: Vec<[String; 5]> = wishes
+        let rows: Vec<[String; 5]> = all
             .iter()
-            .map(|wish| {
+            .map(|missing| {
                 [
-                    wish.tool.clone(),
-                    wish.times.len().to_string(),
-                    wish.this_week(now).to_string(),
-                    ago(wish.last_at(), now),
-                    one_line(&wish.text, EXCERPT),
+                    missing.name.clone(),
+                    missing.occurrences.len().to_string(),
+                    missing.this_week(now).to_string(),
+                    ago(missing.last_at(), now),
+                    one_line(&missing.description, EXCERPT),
                 ]
             })
             .collect();
@@ -71,17 +67,17 @@ fn list(command: &GapsList, data: Option<&Path>) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn show(command: &GapsShow, data: Option<&Path>) -> anyhow::Result<Outcome> {
-    let wishes = read(data, None)?;
-    let wish = found(&wishes, &command.wish)?;
-    let now = now();
+fn show(service: &Service, identity: &Identity, command: &GapsShow) -> anyhow::Result<Outcome> {
+    let missing = service.show_missing_tool(identity, &command.wish)?;
+    let now = service.now();
     if command.json {
-        put(&format!("{}\n", wish.in_full(now)))?;
+        put(&format!("{}\n", in_full(&missing, now)))?;
         return Ok(Outcome::Done);
     }
-    say(&format!("{}: {}", wish.tool, one_line(&wish.text, 400)))?;
-    say(&wish.how_often(now))?;
-    for time in &wish.times {
+    let description = one_line(&missing.description, 400);
+    say(&format!("{}: {description}", missing.name))?;
+    say(&how_often(&missing, now))?;
+    for time in &missing.occurrences {
         let run = time
             .run
             .as_ref()
@@ -108,20 +104,60 @@ fn show(command: &GapsShow, data: Option<&Path>) -> anyhow::Result<Outcome> {
     }
     say(&format!(
         "\nwindlass gaps propose {} prints a specification to begin with",
-        wish.tool
+        missing.name
     ))?;
     Ok(Outcome::Done)
 }
 
-/// The wishes of this tenant, what was missing most often first.
-fn read(data: Option<&Path>, agent: Option<String>) -> anyhow::Result<Vec<Wish>> {
-    let stored = data::open(data)?;
-    let gaps = stored.store().gaps(&GapFilter {
-        tenant: Some(stored.who().tenant.to_string()),
-        agent,
-        ..GapFilter::default()
-    })?;
-    Ok(wishes(&gaps))
+/// How often something was missing, in a sentence.
+fn how_often(missing: &MissingTool, now: Timestamp) -> String {
+    let times = |count: usize| match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    };
+    let (all, week) = (missing.occurrences.len(), missing.this_week(now));
+    match week == all {
+        true => format!("asked for {} this week", times(week)),
+        false => format!("asked for {} this week, {} in all", times(week), times(all)),
+    }
+}
+
+/// Something that was missing as a program reads it.
+fn as_object(missing: &MissingTool, now: Timestamp) -> Value {
+    let times = &missing.occurrences;
+    let agents: BTreeSet<&str> = times.iter().map(|time| time.agent.as_str()).collect();
+    let mut moments: BTreeMap<&str, usize> = BTreeMap::new();
+    for time in times {
+        *moments.entry(time.moment.as_str()).or_default() += 1;
+    }
+    json!({
+        "tool": missing.name,
+        "wish": missing.description,
+        "count": times.len(),
+        "this_week": missing.this_week(now),
+        "first_at": times.iter().map(|time| time.at).min(),
+        "last_at": missing.last_at(),
+        "agents": agents,
+        "moments": moments,
+    })
+}
+
+/// The same with each time that it was missing.
+fn in_full(missing: &MissingTool, now: Timestamp) -> Value {
+    let mut object = as_object(missing, now);
+    let times = missing.occurrences.iter().map(|time| {
+        json!({
+            "at": time.at,
+            "run": time.run,
+            "agent": time.agent,
+            "moment": time.moment,
+            "task": time.task,
+            "missing": time.missing,
+        })
+    });
+    object["times"] = times.collect();
+    object["proposed_tool"] = json!(missing.proposal());
+    object
 }
 
 /// What a person is told of a gap, and where to read on.
@@ -165,40 +201,7 @@ pub(super) fn lines(report: &ToolGapReport) -> Vec<String> {
     lines
 }
 
-/// What a run lacked, at each moment.
-pub(super) fn of_run(run: &Run) -> Vec<ToolGapReport> {
-    let before = run.offer().and_then(|offer| offer.gap.clone());
-    before.into_iter().chain(gap_during_run(run)).collect()
-}
-
-/// What a run lacked and nobody was told of while it went on: what showed before it was told then, and is not
-/// told again in other words.
-pub(super) fn untold(run: &Run) -> Option<ToolGapReport> {
-    let is_told = run.offer().is_some_and(|offer| offer.gap.is_some());
-    gap_during_run(run).filter(|_| !is_told)
-}
-
-/// Keeps what an agent lacks that could not be loaded. That it could not is told by the caller; if this
-/// cannot be kept, only that is said besides.
-pub(super) fn note_at_load(
-    error: &CrewError,
-    agents: &[Agent],
-    lead: &Agent,
-    library: &ToolLibrary,
-    data: Option<&Path>,
-) {
-    let Some(gap) = GapAtLoad::of(error, agents, lead, library) else {
-        return;
-    };
-    let kept = data::open(data).and_then(|stored| Ok(stored.note_gap_at_load(&gap)?));
-    if let Err(error) = kept {
-        let _ = complain(&format!(
-            "warning: what is missing was not recorded: {error:#}"
-        ));
-    }
-}
-
 /// A report as it stands in JSON that people's programs read.
-pub(super) fn as_json(report: Option<&ToolGapReport>) -> serde_json::Value {
-    report.map_or(serde_json::Value::Null, |report| json!(report))
+pub(super) fn as_json(report: Option<&ToolGapReport>) -> Value {
+    report.map_or(Value::Null, |report| json!(report))
 }

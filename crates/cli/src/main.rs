@@ -6,13 +6,10 @@ mod approvals;
 mod arguments;
 mod batch;
 mod bind;
-mod call_ids;
 mod chat;
 mod check;
 mod completions;
 mod config;
-mod crew;
-mod data;
 mod doctor;
 mod ending;
 mod eval;
@@ -21,26 +18,21 @@ mod gaps;
 mod holds;
 mod init;
 mod interrupt;
-mod libraries;
 mod live;
 mod log;
 mod mcp;
 mod memory;
 mod models;
 mod moments;
-mod outermost;
 mod plan;
 mod playbook;
 mod policy;
-mod refusal;
+mod program;
 mod rendered;
 mod report;
 mod run;
 mod runs;
-mod sampling;
 mod schema;
-mod servers;
-mod settings;
 mod signals;
 mod source;
 mod table;
@@ -56,6 +48,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use arguments::{Arguments, Command};
+use program::Program;
 use windlass_spec::text::{TextUse, is_clean};
 
 /// The exit code for wrong usage.
@@ -110,31 +103,31 @@ fn run() -> anyhow::Result<Outcome> {
         return Ok(Outcome::Code(USAGE));
     }
     let reporter = report::Reporter::new(arguments.color);
-    settings::take(arguments.configuration);
+    let program = Program::new(arguments.configuration);
     match arguments.command {
         Command::Check(command) => check::run(&command, &reporter),
         Command::Fmt(command) => format::run(&command, &reporter),
         Command::Schema(command) => schema::run(&command, &reporter),
-        Command::Bind(command) => bind::run(&command, &reporter),
-        Command::Run(command) => run::run(&command, &reporter),
-        Command::Chat(command) => chat::run(&command, &reporter),
-        Command::Runs(command) => runs::run(&command),
-        Command::Plan(command) => plan::run(&command, &reporter),
-        Command::Trace(command) => trace::run(&command),
-        Command::Ab(command) => ab::run(&command, &reporter),
-        Command::Approvals(command) => approvals::run(&command),
-        Command::Holds(command) => holds::run(&command),
-        Command::Policy(command) => policy::run(&command, &reporter),
-        Command::Tools(command) => tools::run(&command, &reporter),
-        Command::Gaps(command) => gaps::run(&command, &reporter),
-        Command::Mcp(command) => mcp::run(&command, &reporter),
-        Command::Memory(command) => memory::run(&command),
-        Command::Playbook(command) => playbook::run(&command, &reporter),
+        Command::Bind(command) => bind::run(&program, &command, &reporter),
+        Command::Run(command) => run::run(&program, &command, &reporter),
+        Command::Chat(command) => chat::run(&program, &command, &reporter),
+        Command::Runs(command) => runs::run(&program, &command),
+        Command::Plan(command) => plan::run(&program, &command, &reporter),
+        Command::Trace(command) => trace::run(&program, &command),
+        Command::Ab(command) => ab::run(&program, &command, &reporter),
+        Command::Approvals(command) => approvals::run(&program, &command),
+        Command::Holds(command) => holds::run(&program, &command),
+        Command::Policy(command) => policy::run(&program, &command, &reporter),
+        Command::Tools(command) => tools::run(&program, &command, &reporter),
+        Command::Gaps(command) => gaps::run(&program, &command, &reporter),
+        Command::Mcp(command) => mcp::run(&program, &command, &reporter),
+        Command::Memory(command) => memory::run(&program, &command),
+        Command::Playbook(command) => playbook::run(&program, &command, &reporter),
         Command::Models(command) => models::run(&command),
-        Command::Config(command) => config::run(&command, &reporter),
+        Command::Config(command) => config::run(&program, &command, &reporter),
         Command::Init(command) => init::run(&command),
-        Command::Doctor(command) => doctor::run(&command, &reporter),
-        Command::Eval(command) => eval::run(&command),
+        Command::Doctor(command) => doctor::run(&program, &command, &reporter),
+        Command::Eval(command) => eval::run(&program, &command),
         Command::Completions(command) => completions::run(&command),
     }
 }

@@ -2,67 +2,42 @@
 
 mod export;
 mod import;
-mod read;
-
-use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
-use windlass_runtime::now;
-use windlass_store::{
-    Memory, MemoryHit, MemoryScope, NewDocument, Reach, RememberOutcome, Remembered, StoredDocument,
-};
+use windlass_service::{Identity, MemoryFile, NewMemoryDocument, Service, read_memory_text};
+use windlass_store::{MemoryHit, RememberOutcome, Remembered, ScopeStatistics, StoredDocument};
 
+use super::Outcome;
 use super::arguments::{
     Memory as Typed, MemoryAdd, MemoryCommand, MemoryForget, MemoryList, MemoryPlain, MemorySearch,
 };
 use super::live::bar;
 use super::moments::ago;
+use super::program::Program;
 use super::table::{one_line, say_table};
 use super::terminal::{complain, put, say};
-use super::{Outcome, data};
 
 /// How much of a chunk is shown to people.
 const SHOWN: usize = 300;
 
-/// Memory as the person in front of the program sees it.
+/// The memory of the user who typed the command.
+#[derive(Clone)]
 struct Own {
-    memory: Memory,
-    tenant: String,
-    principal: String,
+    service: Service,
+    identity: Identity,
 }
 
-impl Own {
-    fn open(directory: Option<&Path>) -> anyhow::Result<Self> {
-        let stored = data::open(directory)?;
-        Ok(Self {
-            memory: Memory::new(Arc::clone(stored.store())),
-            tenant: stored.who().tenant.to_string(),
-            principal: stored.who().principal.to_string(),
-        })
-    }
-
-    fn scope(&self, reach: &Reach) -> MemoryScope {
-        MemoryScope::new(&self.tenant, &self.principal, reach.clone())
-    }
-
-    /// The scopes that were named, else all that hold something.
-    fn scopes(&self, named: &[Reach]) -> anyhow::Result<Vec<MemoryScope>> {
-        match named {
-            [] => Ok(self.memory.scopes(&self.tenant, &self.principal)?),
-            named => Ok(named.iter().map(|reach| self.scope(reach)).collect()),
-        }
-    }
-}
-
-pub(super) fn run(command: &Typed) -> anyhow::Result<Outcome> {
-    let own = Own::open(command.data.as_deref())?;
+pub(super) fn run(program: &Program, command: &Typed) -> anyhow::Result<Outcome> {
+    let own = Own {
+        service: program.service(command.data.as_deref()),
+        identity: program.identity()?,
+    };
     match &command.command {
         MemoryCommand::Add(command) => add(&own, command),
         MemoryCommand::Search(command) => search(&own, command),
         MemoryCommand::List(command) => list(&own, command),
         MemoryCommand::Forget(command) => forget(&own, command),
-        MemoryCommand::Import(command) => import::run(own, command),
+        MemoryCommand::Import(command) => import::run(&own, command),
         MemoryCommand::Export(command) => export::run(&own, command),
         MemoryCommand::Stats(command) => statistics(&own, command),
         MemoryCommand::Compact(command) => compact(&own, command),
@@ -71,26 +46,27 @@ pub(super) fn run(command: &Typed) -> anyhow::Result<Outcome> {
 }
 
 fn add(own: &Own, command: &MemoryAdd) -> anyhow::Result<Outcome> {
-    let limit = own.memory.max_document_bytes();
-    let (text, path) = match (&command.file, command.text.as_deref()) {
+    let limit = own.service.max_document_bytes();
+    let (title, text, source) = match (&command.file, command.text.as_deref()) {
         (Some(file), _) => {
-            let found = read::file(file, limit)?;
-            (found, Some(read::source(file)))
+            let read = MemoryFile::read(file, limit)?;
+            (read.title, read.text, Some(read.source))
         }
-        (None, Some("-")) => (read::standard_input(limit)?, None),
-        (None, text) => (text.unwrap_or_default().to_owned(), None),
+        (None, Some("-")) => (
+            None,
+            read_memory_text(std::io::stdin().lock(), limit)?,
+            None,
+        ),
+        (None, text) => (None, text.unwrap_or_default().to_owned(), None),
     };
-    let readable = match &command.file {
-        Some(file) => read::readable(file, text),
-        None => read::Readable { title: None, text },
+    let new = NewMemoryDocument {
+        reach: command.scope.clone(),
+        text,
+        title: command.title.clone().or(title),
+        source: command.source.clone().or(source),
+        is_untrusted: command.untrusted,
     };
-    let new = NewDocument {
-        title: command.title.clone().or(readable.title),
-        source: command.source.clone().or(path),
-        is_tainted: command.untrusted,
-        ..NewDocument::new(readable.text, now())
-    };
-    let stored = own.memory.remember(&own.scope(&command.scope), new)?;
+    let stored = own.service.add_memory(&own.identity, new)?;
     match command.json {
         true => put(&format!("{}\n", json!(stored)))?,
         false => say(&told(&stored))?,
@@ -112,9 +88,10 @@ fn told(stored: &Remembered) -> String {
 }
 
 fn search(own: &Own, command: &MemorySearch) -> anyhow::Result<Outcome> {
-    let scopes = own.scopes(&command.scope)?;
-    let limit = usize::from(command.limit);
-    let hits = own.memory.search(&scopes, &command.query, limit)?;
+    let (scopes, limit) = (&command.scope, usize::from(command.limit));
+    let hits = own
+        .service
+        .search_memory(&own.identity, scopes, &command.query, limit)?;
     if command.json {
         for hit in &hits {
             put(&format!("{}\n", json!(hit)))?;
@@ -122,18 +99,18 @@ fn search(own: &Own, command: &MemorySearch) -> anyhow::Result<Outcome> {
     } else if hits.is_empty() {
         complain("nothing was found")?;
     } else {
-        let shown: Vec<String> = hits.iter().map(drawn).collect();
+        let shown: Vec<String> = hits.iter().map(|hit| drawn(own, hit)).collect();
         say(&shown.join("\n\n"))?;
     }
     Ok(Outcome::from_success(!hits.is_empty()))
 }
 
-fn drawn(hit: &MemoryHit) -> String {
+fn drawn(own: &Own, hit: &MemoryHit) -> String {
     let title = hit.title.as_deref().or(hit.source.as_deref());
     let mut about = vec![
         hit.why.clone(),
         hit.scope.to_string(),
-        ago(hit.stored_at, now()),
+        ago(hit.stored_at, own.service.now()),
     ];
     about.extend(hit.source.iter().map(|source| one_line(source, 100)));
     if hit.tainted {
@@ -150,8 +127,9 @@ fn drawn(hit: &MemoryHit) -> String {
 }
 
 fn list(own: &Own, command: &MemoryList) -> anyhow::Result<Outcome> {
-    let scopes = own.scopes(&command.scope)?;
-    let documents = own.memory.documents(&scopes, 0, command.limit)?;
+    let documents = own
+        .service
+        .list_memory(&own.identity, &command.scope, 0, command.limit)?;
     if command.json {
         for document in &documents {
             put(&format!("{}\n", json!(document)))?;
@@ -172,7 +150,7 @@ fn list(own: &Own, command: &MemoryList) -> anyhow::Result<Outcome> {
             document.id.clone(),
             document.scope.to_string(),
             document.bytes.to_string(),
-            ago(document.updated_at, now()),
+            ago(document.updated_at, own.service.now()),
             title,
         ]
     };
@@ -182,15 +160,10 @@ fn list(own: &Own, command: &MemoryList) -> anyhow::Result<Outcome> {
 }
 
 fn forget(own: &Own, command: &MemoryForget) -> anyhow::Result<Outcome> {
-    let scopes = own.scopes(&command.scope)?;
-    // All are looked for before the first is gone.
-    let documents = command
-        .ids
-        .iter()
-        .map(|id| own.memory.document(&scopes, id))
-        .collect::<Result<Vec<_>, _>>()?;
+    let documents = own
+        .service
+        .forget_memory(&own.identity, &command.scope, &command.ids)?;
     for document in &documents {
-        own.memory.forget(&scopes, &document.id)?;
         match command.json {
             true => put(&format!(
                 "{}\n",
@@ -206,12 +179,12 @@ fn forget(own: &Own, command: &MemoryForget) -> anyhow::Result<Outcome> {
 }
 
 fn statistics(own: &Own, command: &MemoryPlain) -> anyhow::Result<Outcome> {
-    let statistics = own.memory.statistics(&own.tenant, &own.principal)?;
+    let statistics = own.service.memory_statistics(&own.identity)?;
     if command.json {
         put(&format!("{}\n", json!(statistics)))?;
         return Ok(Outcome::Done);
     }
-    let row = |scope: &windlass_store::ScopeStatistics| {
+    let row = |scope: &ScopeStatistics| {
         [
             scope.scope.to_string(),
             scope.documents.to_string(),
@@ -233,13 +206,8 @@ fn statistics(own: &Own, command: &MemoryPlain) -> anyhow::Result<Outcome> {
 }
 
 fn compact(own: &Own, command: &MemoryPlain) -> anyhow::Result<Outcome> {
-    let size = || -> anyhow::Result<u64> {
-        let statistics = own.memory.statistics(&own.tenant, &own.principal)?;
-        Ok(statistics.database_bytes)
-    };
-    let before = size()?;
-    own.memory.compact()?;
-    let after = size()?;
+    let compacted = own.service.compact_memory(&own.identity)?;
+    let (before, after) = (compacted.bytes_before, compacted.bytes_after);
     match command.json {
         true => put(&format!(
             "{}\n",
@@ -252,12 +220,12 @@ fn compact(own: &Own, command: &MemoryPlain) -> anyhow::Result<Outcome> {
 
 fn reembed(own: &Own, command: &MemoryPlain) -> anyhow::Result<Outcome> {
     let progress = bar("parts", 0);
-    let done = own.memory.reembed(|done, all| {
+    let done = own.service.reembed_memory(&own.identity, |done, all| {
         progress.set_length(all);
         progress.set_position(done);
     });
     progress.finish_and_clear();
-    let chunks = done?.chunks;
+    let chunks = done?;
     let told: Value = json!({ "embedded": chunks });
     match (command.json, chunks) {
         (true, _) => put(&format!("{told}\n"))?,

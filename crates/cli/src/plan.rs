@@ -7,48 +7,47 @@ mod graph;
 
 use std::io::Read as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use windlass_core::model::{RequestedArguments, RequestedCall};
-use windlass_core::run::{
-    CREATE_EXECUTION_PLAN, Event, PlanState, PlanTaskStatus, Run, RunEnd, Settings, Task,
+use windlass_core::run::{PlanState, PlanTaskStatus, Run, RunEnd};
+use windlass_runtime::now;
+use windlass_service::{
+    Identity, NewRun, PlanChange, PlanDetails, Service, check_plan,
 };
-use windlass_runtime::{NewTask, Stored, now};
-use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, RawPlan, Work};
-use windlass_spec::{Agent, AgentName, CallId, RunId};
-use windlass_store::{InboxCommandId, RunState, Store};
+use windlass_spec::plan::{Plan, RawPlan};
+use windlass_store::RunState;
 
 use super::Outcome;
 use super::arguments::{
     self, PlanCheck, PlanCommand, PlanEdit, PlanList, PlanMark, PlanRun, PlanShow,
 };
-use super::ending::{exit_code, what_it_waits_for, why_early};
+use super::ending::{exit_code, onward_message, resume_command, what_it_waits_for, why_early};
 use super::moments::ago;
-use super::outermost::Onward;
-use super::refusal::{Refusal, refused, told};
+use super::program::{Notices, Program, ended};
 use super::report::Reporter;
-use super::run::{block_on, driver};
+use super::run::{attachment, block_on, choose};
 use super::table::{one_line, say_table};
 use super::terminal::{complain, put, put_content, say};
-use super::{crew, data};
 
 /// The largest file that is read as a plan.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
-pub(super) fn run(command: &arguments::Plan, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let directory = command.data.as_deref();
+pub(super) fn run(
+    program: &Program,
+    command: &arguments::Plan,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
+    let data = command.data.as_deref();
+    let service = || program.service(data);
+    let identity = &program.identity()?;
     match &command.command {
-        PlanCommand::Check(command) => check(command, directory, reporter),
-        PlanCommand::Run(command) => carry_out(command, directory, reporter),
-        PlanCommand::List(command) => list(data::open(directory)?.store(), command),
-        PlanCommand::Show(command) => {
-            let stored = data::open(directory)?;
-            told(show(stored.store(), command), command.json)
-        }
-        PlanCommand::Mark(command) => told(mark(&data::open(directory)?, command), command.json),
-        PlanCommand::Edit(command) => told(edit(&data::open(directory)?, command), command.json),
+        PlanCommand::Check(command) => check(program, command, data, reporter),
+        PlanCommand::Run(command) => carry_out(program, command, data, reporter),
+        PlanCommand::List(command) => list(&service(), identity, command),
+        PlanCommand::Show(command) => ended(show(&service(), identity, command), command.json),
+        PlanCommand::Mark(command) => ended(mark(&service(), identity, command), command.json),
+        PlanCommand::Edit(command) => ended(edit(&service(), identity, command), command.json),
     }
 }
 
@@ -76,35 +75,22 @@ fn read(path: &Path) -> anyhow::Result<Plan> {
     Plan::try_from(raw).map_err(|errors| anyhow::anyhow!("{place} cannot be carried out\n{errors}"))
 }
 
-/// Says what of a plan the agent cannot do.
-fn fits(plan: &Plan, agent: &Agent) -> anyhow::Result<()> {
-    let tools = agent.tools().iter().map(AsRef::as_ref);
-    let agents = [agent.name()].into_iter().chain(agent.agents());
-    let agents: Vec<&str> = agents.map(AgentName::as_str).collect();
-    let errors = plan.check_work(tools, &agents);
-    anyhow::ensure!(
-        errors.is_empty(),
-        "the plan cannot be carried out\n{}",
-        PlanErrors(errors)
-    );
-    Ok(())
-}
-
 fn check(
+    program: &Program,
     command: &PlanCheck,
-    directory: Option<&Path>,
+    data: Option<&Path>,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let Some(chosen) = crew::choose(&command.file, &command.crew, reporter)? else {
+    let options = command.crew.run_options();
+    let Some(declared) = choose(&command.file, &options, reporter)? else {
         return Ok(Outcome::Failed);
     };
-    let agent = chosen
-        .assemble(&command.crew, directory)?
-        .crew
-        .lead()
-        .agent
-        .clone();
-    let plan = read(&command.plan).and_then(|plan| fits(&plan, &agent).map(|()| plan));
+    let service = program.service_for(data, &options, Notices::Text);
+    let bound = service.bind(&program.identity()?, &declared, &options)?;
+    let plan = read(&command.plan).and_then(|plan| {
+        check_plan(&plan, bound.agent())?;
+        Ok(plan)
+    });
     match (plan, command.json) {
         (Ok(plan), true) => put(&format!("{}\n", json!({"ok": true, "plan": plan})))?,
         (Ok(plan), false) => say(&format!(
@@ -126,59 +112,37 @@ fn check(
 }
 
 fn carry_out(
+    program: &Program,
     command: &PlanRun,
-    directory: Option<&Path>,
+    data: Option<&Path>,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let Some(chosen) = crew::choose(&command.file, &command.crew, reporter)? else {
+    let options = command.crew.run_options();
+    let Some(declared) = choose(&command.file, &options, reporter)? else {
         return Ok(Outcome::Failed);
     };
     let plan = read(&command.plan)?;
-    let goal = plan.goal().unwrap_or("Carry out a plan.").to_owned();
-    let mut settings = command.limits.settings();
-    settings.plans = true;
-    if command.limits.max_calls.is_none() {
-        settings.max_calls = settings.max_calls.max(calls_for(&plan));
-    }
-    let new = NewTask {
-        task_id: None,
-        task: Task {
-            description: goal,
-            call: Some(Box::new(RequestedCall {
-                tool: CREATE_EXECUTION_PLAN.to_owned(),
-                arguments: RequestedArguments::Json(serde_json::to_value(&plan)?),
-                confidence: None,
-            })),
-            ..Task::default()
-        },
-        settings,
-        assembly: crew::assembly(&command.crew)?,
-    };
-    let crew = chosen.assemble(&command.crew, directory)?;
-    let (crew, _watching) = crew.watched(false);
-    // Tools of servers are the agent's only when it is put to work.
-    fits(&plan, &crew.lead().agent)?;
-    let stored = data::open(directory)?;
-    let run = block_on(async { driver(crew, &stored, false, command.json).start(new).await })??;
-    show_end(&run, stored.store(), command.json)
-}
-
-/// How many calls carrying out a plan takes, with every attempt and the call that makes it. Whoever wrote
-/// it knows how many tasks it has, so they need not say so again. An agent has as many as in a run of its own.
-fn calls_for(plan: &Plan) -> u32 {
-    let of_tasks = plan.tasks().iter().map(|task| {
-        let calls = match &task.work {
-            Work::Call { .. } => 1,
-            Work::Agent(_) => Settings::default().max_calls,
-            Work::ByHand => 0,
-        };
-        calls.saturating_mul(task.retries.saturating_add(1))
-    });
-    of_tasks.fold(1, u32::saturating_add)
+    let has_call_limit = command.limits.max_calls.is_some();
+    let new = NewRun::of_plan(&plan, command.limits.settings(), has_call_limit)?;
+    let service = program.service_for(data, &options, Notices::Text);
+    let identity = program.identity()?;
+    let bound = service.bind(&identity, &declared, &options)?;
+    // Tools of servers are the agent's only when it is bound.
+    check_plan(&plan, bound.agent())?;
+    let run = block_on(&service, async {
+        let attachment = attachment(&service, &identity, false, command.json);
+        bound.start(&identity, new, attachment).await
+    })??;
+    show_end(&run, &service, &identity, command.json)
 }
 
 /// Says what came of carrying out a plan.
-pub(super) fn show_end(run: &Run, store: &Store, as_json: bool) -> anyhow::Result<Outcome> {
+pub(super) fn show_end(
+    run: &Run,
+    service: &Service,
+    identity: &Identity,
+    as_json: bool,
+) -> anyhow::Result<Outcome> {
     let plan = run.plans().first();
     if as_json {
         let plan = plan.map(PlanState::told);
@@ -207,7 +171,7 @@ pub(super) fn show_end(run: &Run, store: &Store, as_json: bool) -> anyhow::Resul
             for command in by_hand {
                 complain(&format!("a task is done by hand; when it is: {command}"))?;
             }
-            complain(&what_it_waits_for(run, store)?)?;
+            complain(&what_it_waits_for(run, service, identity)?)?;
         }
     }
     let code = match (run.end(), plan.map(PlanState::status)) {
@@ -219,34 +183,9 @@ pub(super) fn show_end(run: &Run, store: &Store, as_json: bool) -> anyhow::Resul
     Ok(Outcome::Code(code))
 }
 
-/// The plan that is meant, and the run that made it.
-fn find(store: &Store, name: &str) -> anyhow::Result<(Run, CallId)> {
-    let (run, call) = match name.parse::<CallId>() {
-        Ok(call) => (call.run.to_string(), Some(call)),
-        Err(_) => (name.to_owned(), None),
-    };
-    let id = store.find(&run).map_err(refused)?;
-    let run = store.fold(&id).map_err(refused)?;
-    let plan = match &call {
-        Some(call) => run
-            .plans()
-            .iter()
-            .find(|plan| (plan.id().turn, plan.id().index) == (call.turn, call.index)),
-        None => run.plans().last(),
-    };
-    let Some(plan) = plan.map(|plan| plan.id().clone()) else {
-        let message = format!("there is no plan `{name}`");
-        let refusal = Refusal::not_found("no_such_plan", message);
-        return Err(refusal
-            .hint("windlass plan list tells which there are")
-            .into());
-    };
-    Ok((run, plan))
-}
-
-fn show(store: &Store, command: &PlanShow) -> anyhow::Result<Outcome> {
-    let (run, id) = find(store, &command.plan)?;
-    let plan = run.plan(&id).context("the plan is gone")?;
+fn show(service: &Service, identity: &Identity, command: &PlanShow) -> anyhow::Result<Outcome> {
+    let details = service.show_plan(identity, &command.plan)?;
+    let plan = details.state().context("the plan is gone")?;
     match (command.json, command.graph) {
         (true, _) => put(&format!("{}\n", as_object(plan)))?,
         (false, Some(graph)) => put_content(&graph::drawn(plan, graph))?,
@@ -273,8 +212,8 @@ fn as_object(plan: &PlanState) -> Value {
     object
 }
 
-fn list(store: &Store, command: &PlanList) -> anyhow::Result<Outcome> {
-    let plans = store.plans(command.limit)?;
+fn list(service: &Service, identity: &Identity, command: &PlanList) -> anyhow::Result<Outcome> {
+    let plans = service.list_plans(identity, command.limit)?;
     if command.json {
         for plan in plans {
             put(&format!(
@@ -307,121 +246,52 @@ fn list(store: &Store, command: &PlanList) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn mark(stored: &Stored, command: &PlanMark) -> anyhow::Result<Outcome> {
-    let store = stored.store();
-    let (run, id) = find(store, &command.plan)?;
-    let plan = run.plan(&id).context("the plan is gone")?;
+fn mark(service: &Service, identity: &Identity, command: &PlanMark) -> anyhow::Result<Outcome> {
+    let details = service.show_plan(identity, &command.plan)?;
     let status = PlanTaskStatus::from(command.status);
-    if plan.task(&command.task).is_none() {
-        let known = plan.plan().tasks().iter().map(|task| task.id.as_str());
-        let known: Vec<&str> = known.collect();
-        let message = format!("the plan has no task `{}`", command.task);
-        let refusal = Refusal::not_found("no_such_task", message);
-        return Err(refusal
-            .hint(format!("its tasks: {}", known.join(", ")))
-            .into());
-    }
-    plan.may_mark(&command.task, status)
-        .map_err(|why| Refusal::conflict("cannot_be_marked", why))?;
-    let task = PlanTaskId::new(command.task.as_str())?;
     let result = command
         .result
         .as_ref()
         .map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())));
-    let mail = store
-        .mark_task(&id, (&task, status), result, stored.who(), now())
-        .map_err(refused)?;
+    let task = &command.task;
+    let change = service.mark_plan_task(identity, &details, task, status, result)?;
     let status = status.as_str();
-    let what = match taken_up(store, run.id(), mail)? {
-        TakenUp::Yes => format!("`{task}` is marked {status}"),
-        TakenUp::NotYet => format!("`{task}` is to be marked {status}"),
-        TakenUp::TooLate => {
-            let why = format!("`{task}` was not marked {status}: the plan had gone on by then");
-            return Err(Refusal::conflict("too_late", why).into());
-        }
+    let what = match change {
+        PlanChange::Made => format!("`{task}` is marked {status}"),
+        PlanChange::Pending => format!("`{task}` is to be marked {status}"),
     };
-    said(store, &run, &what, command.json)
+    print_change(service, identity, &details, &what, command.json)
 }
 
-fn edit(stored: &Stored, command: &PlanEdit) -> anyhow::Result<Outcome> {
-    let store = stored.store();
+fn edit(service: &Service, identity: &Identity, command: &PlanEdit) -> anyhow::Result<Outcome> {
     let new = read(&command.new)?;
-    let (run, id) = find(store, &command.plan)?;
-    let wrong = run.check_plan(&new);
-    anyhow::ensure!(
-        wrong.is_empty(),
-        "the plan could not be carried out\n{}",
-        PlanErrors(wrong)
-    );
-    let event = Event::Replanned {
-        plan: id.clone(),
-        tasks: Box::new(new.clone()),
-        by: stored.who().principal.clone(),
-        at: now(),
+    let details = service.show_plan(identity, &command.plan)?;
+    let what = match service.edit_plan(identity, &details, &new)? {
+        PlanChange::Made => "the plan is changed",
+        PlanChange::Pending => "the plan is to be changed",
     };
-    let fits = run.clone().apply(&event);
-    fits.map_err(|error| Refusal::conflict("cannot_be_changed", error.to_string()))?;
-    let mail = store
-        .replan(&id, &new, stored.who(), now())
-        .map_err(refused)?;
-    let what = match taken_up(store, run.id(), mail)? {
-        TakenUp::Yes => "the plan is changed",
-        TakenUp::NotYet => "the plan is to be changed",
-        TakenUp::TooLate => {
-            let why = "the plan was not changed: it had gone on by then";
-            return Err(Refusal::conflict("too_late", why).into());
-        }
-    };
-    said(store, &run, what, command.json)
+    print_change(service, identity, &details, what, command.json)
 }
 
-/// What became of what was left for whoever carries out a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TakenUp {
-    /// It holds: it was taken up, or nobody is at work who could come before it.
-    Yes,
-    /// Nobody has taken it up so far.
-    NotYet,
-    /// It no longer fitted when it was, or the run was over before.
-    TooLate,
-}
-
-/// Waits a moment for whoever is at work to take up a mail. They look at least four times a second.
-fn taken_up(store: &Store, run: &RunId, mail: InboxCommandId) -> anyhow::Result<TakenUp> {
-    let patience = Instant::now() + Duration::from_secs(2);
-    loop {
-        let state = store.summary(run)?.state;
-        if let Some(seq) = store.taken(mail)? {
-            let events = store.events(run)?;
-            let fitted = events.iter().any(|(number, event)| {
-                *number == seq && !matches!(event, Event::TimePassed { .. })
-            });
-            return Ok(match fitted {
-                true => TakenUp::Yes,
-                false => TakenUp::TooLate,
-            });
-        }
-        match state {
-            RunState::Waiting => return Ok(TakenUp::Yes),
-            RunState::Ended => return Ok(TakenUp::TooLate),
-            RunState::Open if Instant::now() >= patience => return Ok(TakenUp::NotYet),
-            RunState::Open => std::thread::sleep(Duration::from_millis(50)),
-        }
-    }
-}
-
-/// Says that something was left for whoever carries out the plan.
-fn said(store: &Store, run: &Run, what: &str, as_json: bool) -> anyhow::Result<Outcome> {
-    let onward = Onward::of(store, run.id())?;
+/// Prints that a plan was changed, and what happens to its run.
+fn print_change(
+    service: &Service,
+    identity: &Identity,
+    details: &PlanDetails,
+    what: &str,
+    as_json: bool,
+) -> anyhow::Result<Outcome> {
+    let run = details.run.id();
+    let onward = service.onward(identity, run)?;
     if as_json {
-        let next = (onward.state != RunState::Ended).then(|| onward.command());
+        let next = (onward.state != RunState::Ended).then(|| resume_command(&onward.run));
         put(&format!(
             "{}\n",
-            json!({"run": run.id(), "done": what, "next": next})
+            json!({"run": run, "done": what, "next": next})
         ))?;
     } else {
         say(what)?;
-        complain(&onward.told())?;
+        complain(&onward_message(&onward))?;
     }
     Ok(Outcome::Done)
 }

@@ -4,23 +4,29 @@ mod change;
 mod difference;
 mod stats;
 
-use std::path::Path;
-
 use serde_json::{Value, json};
-use windlass_learn::playbook::{CurationSettings, KeptStrategy, Standing};
-use windlass_runtime::{KeptPlaybook, Learning, Playbooks, local_identity, now};
-use windlass_spec::{AgentFile, DEFAULT_DOMAIN, ToolName};
+use windlass_learn::playbook::{KeptStrategy, Standing};
+use windlass_service::{Identity, Service, StrategyFilter};
+use windlass_spec::{AgentFile, ToolName};
 
 use super::Outcome;
 use super::arguments::{Playbook, PlaybookCommand, PlaybookList, PlaybookShow};
+use super::program::Program;
 use super::report::Reporter;
 use super::schema::read_file;
 use super::table::{one_line, say_table};
 use super::terminal::{complain, put, say};
-use super::{data, settings};
 
-pub(super) fn run(command: &Playbook, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let books = Books::open(command)?;
+pub(super) fn run(
+    program: &Program,
+    command: &Playbook,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
+    let books = Books {
+        service: program.service(command.data.as_deref()),
+        identity: program.identity()?,
+        domain: command.domain.as_deref(),
+    };
     match &command.command {
         PlaybookCommand::List(list) => self::list(&books, list, reporter),
         PlaybookCommand::Show(show) => self::show(&books, show),
@@ -35,91 +41,28 @@ pub(super) fn run(command: &Playbook, reporter: &Reporter) -> anyhow::Result<Out
 }
 
 /// The playbooks that a command is about.
-struct Books {
-    playbooks: Playbooks,
-    curation: CurationSettings,
-    domain: Option<String>,
+struct Books<'b> {
+    service: Service,
+    identity: Identity,
+    /// The domain that was named.
+    domain: Option<&'b str>,
 }
 
-impl Books {
-    fn open(command: &Playbook) -> anyhow::Result<Self> {
-        let directory = data::directory(command.data.as_deref())?;
-        let learning = settings::configured()?.learning();
-        Ok(Self {
-            playbooks: Playbooks::of(&directory, local_identity()?.tenant.as_str()),
-            // What is laid down holds for looking at a playbook also where nothing is learned.
-            curation: learning.unwrap_or_else(Learning::default).curation,
-            domain: command.domain.clone(),
-        })
-    }
-
-    /// The domains that are meant.
-    fn domains(&self) -> anyhow::Result<Vec<String>> {
-        let all = self.playbooks.domains()?;
-        match &self.domain {
-            None => Ok(all),
-            Some(domain) if all.contains(domain) => Ok(vec![domain.clone()]),
-            Some(domain) => {
-                let known: Vec<&str> = all.iter().map(String::as_str).collect();
-                anyhow::bail!(super::schema::unknown(
-                    "domain",
-                    domain,
-                    &known,
-                    "the playbook"
-                ))
-            }
-        }
-    }
-
-    /// The one domain that is meant where only one can be.
-    fn one_domain(&self) -> anyhow::Result<String> {
-        if let Some(domain) = &self.domain {
-            return Ok(domain.clone());
-        }
-        match &self.playbooks.domains()?[..] {
-            [] => Ok(DEFAULT_DOMAIN.to_owned()),
-            [only] => Ok(only.clone()),
-            several => anyhow::bail!(
-                "there are several playbooks\nhint: choose one with `--domain`: {}",
-                several.join(", ")
-            ),
-        }
-    }
-
-    /// Reads a playbook and names what of it cannot be used.
-    fn read(&self, domain: &str) -> anyhow::Result<KeptPlaybook> {
-        let kept = self.playbooks.read(domain, self.curation, now())?;
-        for problem in &kept.problems {
-            complain(&format!("warning: {problem}"))?;
-        }
-        Ok(kept)
-    }
-
-    /// The one strategy whose id begins like this, and its domain.
-    fn find(&self, start: &str) -> anyhow::Result<(String, KeptStrategy)> {
-        let mut found = Vec::new();
-        for domain in self.domains()? {
-            let kept = self.read(&domain)?;
-            let like = kept.playbook.find(start).cloned();
-            found.extend(like.map(|kept| (domain.clone(), kept)));
-        }
-        match found.len() {
-            1 => Ok(found.remove(0)),
-            0 => anyhow::bail!(
-                "there is no strategy `{start}`\nhint: `windlass playbook list --all` lists them"
-            ),
-            _ => {
-                let ids: Vec<&str> = found.iter().map(|(_, kept)| kept.id().as_str()).collect();
-                anyhow::bail!(
-                    "several strategies begin with `{start}`: {}",
-                    ids.join(", ")
-                )
-            }
-        }
+/// Which strategies are meant.
+fn filter(all: bool) -> StrategyFilter {
+    match all {
+        true => StrategyFilter::All,
+        false => StrategyFilter::InUse,
     }
 }
 
-fn list(books: &Books, command: &PlaybookList, reporter: &Reporter) -> anyhow::Result<Outcome> {
+/// The names of the tools that a file declares.
+fn tool_names(agents: &AgentFile) -> Vec<&str> {
+    let tools = agents.tools().iter();
+    tools.map(|tool| tool.name().as_str()).collect()
+}
+
+fn list(books: &Books<'_>, command: &PlaybookList, reporter: &Reporter) -> anyhow::Result<Outcome> {
     let agents = match &command.agent {
         None => None,
         Some(file) => match read_file(file, reporter)? {
@@ -127,34 +70,37 @@ fn list(books: &Books, command: &PlaybookList, reporter: &Reporter) -> anyhow::R
             Some(file) => Some(file),
         },
     };
-    let domains = books.domains()?;
-    if domains.is_empty() && !command.json {
+    let playbooks = books
+        .service
+        .list_playbooks(&books.identity, books.domain)?;
+    if playbooks.is_empty() && !command.json {
         say("nothing was learned yet: the first run that succeeds begins the playbook")?;
     }
-    for domain in domains {
-        let kept = books.read(&domain)?;
-        let is_wanted = |kept: &&KeptStrategy| command.all || kept.standing == Standing::Active;
-        let mut strategies: Vec<&KeptStrategy> =
-            kept.playbook.strategies.iter().filter(is_wanted).collect();
+    for found in playbooks {
+        let mut strategies: Vec<&KeptStrategy> = found.strategies(filter(command.all)).collect();
         strategies.sort_by(|one, two| {
             let section = one.strategy.section.cmp(&two.strategy.section);
             section.then(two.lower_bound().total_cmp(&one.lower_bound()))
         });
         if let Some(agents) = &agents {
-            name_missing(&books.playbooks.file(&domain), agents)?;
+            for missing in found.missing_tools(&tool_names(agents)) {
+                complain(&format!("warning: {missing}"))?;
+            }
         }
+        let domain = &found.domain;
         if command.json {
             for kept in strategies {
-                put(&format!("{}\n", as_object(&domain, kept)))?;
+                put(&format!("{}\n", as_object(domain, kept)))?;
             }
             continue;
         }
+        let playbook = &found.stored.playbook;
         say(&format!(
             "{domain}: {} strategies in use of {}, from {} runs (revision {})",
-            kept.playbook.active().count(),
-            kept.playbook.strategies.len(),
-            kept.playbook.runs,
-            kept.playbook.revision,
+            playbook.active().count(),
+            playbook.strategies.len(),
+            playbook.runs,
+            playbook.revision,
         ))?;
         let rows: Vec<[String; 5]> = strategies.iter().map(|kept| row(kept)).collect();
         say_table(["ID", "SECTION", "WORKED", "AT LEAST", "STRATEGY"], &rows)?;
@@ -183,32 +129,6 @@ fn row(kept: &KeptStrategy) -> [String; 5] {
     ]
 }
 
-/// Names the strategies, by file and line, whose tools no agent of a file has.
-fn name_missing(file: &Path, agents: &AgentFile) -> anyhow::Result<()> {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    let tools: Vec<&str> = agents
-        .tools()
-        .iter()
-        .map(|tool| tool.name().as_str())
-        .collect();
-    for line in windlass_spec::read_strategies(&text).strategies {
-        for missing in line
-            .strategy
-            .check_tools(tools.iter().copied())
-            .err()
-            .into_iter()
-            .flatten()
-        {
-            complain(&format!(
-                "warning: {}:{}: {missing}",
-                file.display(),
-                line.line
-            ))?;
-        }
-    }
-    Ok(())
-}
-
 /// A strategy as a program reads it.
 fn as_object(domain: &str, kept: &KeptStrategy) -> Value {
     let mut object = json!(kept.strategy);
@@ -223,8 +143,11 @@ fn as_object(domain: &str, kept: &KeptStrategy) -> Value {
     object
 }
 
-fn show(books: &Books, command: &PlaybookShow) -> anyhow::Result<Outcome> {
-    let (domain, kept) = books.find(&command.strategy)?;
+fn show(books: &Books<'_>, command: &PlaybookShow) -> anyhow::Result<Outcome> {
+    let (domain, kept) =
+        books
+            .service
+            .show_strategy(&books.identity, books.domain, &command.strategy)?;
     let votes = || kept.tally.votes().rev();
     if command.json {
         let mut object = as_object(&domain, &kept);

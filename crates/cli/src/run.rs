@@ -2,73 +2,93 @@
 //! output, everything else to standard error. Many tasks are in `batch.rs`.
 
 use std::io::{IsTerminal as _, Read as _};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use serde_json::json;
 use windlass_core::run::{Run, Task};
-use windlass_runtime::{Crew, Driver, NewTask, Progress, Stored, Watch};
+use windlass_runtime::{Progress, Watch};
+use windlass_service::{Attachment, DeclaredAgent, Identity, NewRun, RunOptions, Service, unknown};
 use windlass_spec::RunId;
-use windlass_store::Store;
 use windlass_tools::ToolProgress;
 
 use super::Outcome;
 use super::arguments::RunTask;
-use super::crew::Chosen;
 use super::ending::{exit_code, what_it_waits_for, why_early};
 use super::interrupt::stop_on_interrupt;
 use super::live::Live;
+use super::program::{Notices, Program};
 use super::report::Reporter;
-use super::schema::unknown;
+use super::schema::read_file;
 use super::signals::{Interrupts, end_on_signals};
 use super::terminal::{complain, put, say};
-use super::{approvals, batch, crew, data, gaps, servers};
+use super::{approvals, batch, gaps};
 
-pub(super) fn run(command: &RunTask, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let Some(chosen) = crew::choose(&command.file, &command.crew, reporter)? else {
+pub(super) fn run(
+    program: &Program,
+    command: &RunTask,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
+    let options = command.crew.run_options();
+    let Some(declared) = choose(&command.file, &options, reporter)? else {
         return Ok(Outcome::Failed);
     };
     if let Some(tasks) = &command.tasks {
-        return batch::run(command, tasks, &chosen);
+        return batch::run(program, command, tasks, &declared);
     }
-    let new = NewTask {
+    let new = NewRun {
         task_id: None,
-        task: task(command, &chosen)?,
+        task: task(command, &declared)?,
         settings: command.limits.settings(),
-        assembly: crew::assembly(&command.crew)?,
     };
-    let data = command.data.as_deref();
-    let crew = chosen.assemble(&command.crew, data)?;
-    let (crew, _watching) = crew.watched(command.jsonl);
-    let stored = data::open(data)?;
+    let notices = match command.jsonl {
+        true => Notices::JsonLines,
+        false => Notices::Text,
+    };
+    let service = program.service_for(command.data.as_deref(), &options, notices);
+    let identity = program.identity()?;
+    let bound = service.bind(&identity, &declared, &options)?;
     let is_for_programs = command.json || command.jsonl;
-    let run = block_on(async {
-        driver(crew, &stored, command.jsonl, is_for_programs)
-            .start(new)
-            .await
+    let run = block_on(&service, async {
+        let attachment = attachment(&service, &identity, command.jsonl, is_for_programs);
+        bound.start(&identity, new, attachment).await
     })??;
-    show_end(&run, stored.store(), is_for_programs)
+    show_end(&run, &service, &identity, is_for_programs)
 }
 
-/// Drives runs for a person: stops on Ctrl-C, tells what happens, and asks them what it must, unless
-/// a program reads the output.
-pub(super) fn driver(
-    crew: Crew,
-    stored: &Stored,
+/// Reads the file and chooses its agent. `None` if the file has mistakes, which were reported.
+pub(super) fn choose(
+    file: &Path,
+    options: &RunOptions,
+    reporter: &Reporter,
+) -> anyhow::Result<Option<DeclaredAgent>> {
+    let Some(declared) = read_file(file, reporter)? else {
+        return Ok(None);
+    };
+    let place = file.to_string_lossy();
+    let chosen = DeclaredAgent::choose(declared, options.agent.as_deref(), &place)?;
+    Ok(Some(chosen))
+}
+
+/// How the person at this terminal takes part in a run: Ctrl-C stops it, they see what happens, and are
+/// asked what it asks, unless a program reads the output. Must be called within a tokio runtime.
+pub(super) fn attachment(
+    service: &Service,
+    identity: &Identity,
     as_json_lines: bool,
     is_for_programs: bool,
-) -> Driver {
+) -> Attachment {
     let live = Arc::new(Live::new());
-    let driver = Driver::new(crew, Arc::new(stored.clone()))
-        .stopped_by(stop_on_interrupt())
-        .watched_by(watch(as_json_lines, &live));
-    match approvals::asker(stored, &live).filter(|_| !is_for_programs) {
-        Some(asker) => driver.asking(asker),
-        None => driver,
+    Attachment {
+        stop: stop_on_interrupt(),
+        watch: Some(watch(as_json_lines, &live)),
+        asker: approvals::asker(service, identity, &live).filter(|_| !is_for_programs),
+        patience: None,
     }
 }
 
-fn task(command: &RunTask, chosen: &Chosen) -> anyhow::Result<Task> {
+fn task(command: &RunTask, chosen: &DeclaredAgent) -> anyhow::Result<Task> {
     let mut description = command.task.clone().unwrap_or_default();
     if command.task.is_none() {
         let mut stdin = std::io::stdin();
@@ -100,26 +120,32 @@ fn task(command: &RunTask, chosen: &Chosen) -> anyhow::Result<Task> {
     })
 }
 
-/// Waits for something that needs a runtime, and sees to interrupts itself. Whatever else ends the
-/// program, the servers it started end before it.
-pub(super) fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
-    end_on_signals(Interrupts::AreHandled)?;
-    work_through(work)
+/// Waits for something that needs a runtime, and handles interrupts itself. Whatever else ends the
+/// program, the servers that the service started end before it.
+pub(super) fn block_on<T>(
+    service: &Service,
+    work: impl Future<Output = T>,
+) -> std::io::Result<T> {
+    end_on_signals(service, Interrupts::AreHandled)?;
+    work_through(service, work)
 }
 
 /// The same for what an interrupt simply ends.
-pub(super) fn block_on_until_interrupted<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
-    end_on_signals(Interrupts::End)?;
-    work_through(work)
+pub(super) fn block_on_until_interrupted<T>(
+    service: &Service,
+    work: impl Future<Output = T>,
+) -> std::io::Result<T> {
+    end_on_signals(service, Interrupts::End)?;
+    work_through(service, work)
 }
 
-fn work_through<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
+fn work_through<T>(service: &Service, work: impl Future<Output = T>) -> std::io::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
     Ok(runtime.block_on(async {
         let done = work.await;
-        servers::close().await;
+        service.close().await;
         done
     }))
 }
@@ -162,8 +188,13 @@ pub(super) fn watch(as_json_lines: bool, live: &Arc<Live>) -> Watch {
     })
 }
 
-/// Says what came of a run.
-pub(super) fn show_end(run: &Run, store: &Store, as_json: bool) -> anyhow::Result<Outcome> {
+/// Prints the result of a run.
+pub(super) fn show_end(
+    run: &Run,
+    service: &Service,
+    identity: &Identity,
+    as_json: bool,
+) -> anyhow::Result<Outcome> {
     let response = run.response();
     let standing = run.standing();
     if as_json {
@@ -191,11 +222,11 @@ pub(super) fn show_end(run: &Run, store: &Store, as_json: bool) -> anyhow::Resul
         (Some(_), _) => {}
         (None, Some(_)) => {
             complain("the run waits for a person")?;
-            complain(&what_it_waits_for(run, store)?)?;
+            complain(&what_it_waits_for(run, service, identity)?)?;
         }
         (None, None) => {
             complain("stopped")?;
-            complain(&what_it_waits_for(run, store)?)?;
+            complain(&what_it_waits_for(run, service, identity)?)?;
         }
     }
     Ok(Outcome::Code(exit_code(run)))

@@ -5,8 +5,7 @@ use std::io;
 use std::sync::Once;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
-use super::servers;
+use windlass_service::Service;
 
 /// What an interrupt is to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,16 +20,16 @@ pub(super) enum Interrupts {
 ///
 /// # Errors
 /// If there is no thread or no signals to be had.
-pub(super) fn end_on_signals(interrupts: Interrupts) -> io::Result<()> {
+pub(super) fn end_on_signals(service: &Service, interrupts: Interrupts) -> io::Result<()> {
     static LISTENS: Once = Once::new();
     let mut listens = Ok(());
-    LISTENS.call_once(|| listens = listen(interrupts));
+    LISTENS.call_once(|| listens = listen(service.clone(), interrupts));
     listens
 }
 
 /// A thread of its own listens as long as the program is there: its commands come and go, and some
 /// block their threads.
-fn listen(interrupts: Interrupts) -> io::Result<()> {
+fn listen(service: Service, interrupts: Interrupts) -> io::Result<()> {
     let mut kinds = vec![SignalKind::terminate(), SignalKind::hangup()];
     if interrupts == Interrupts::End {
         kinds.push(SignalKind::interrupt());
@@ -56,7 +55,7 @@ fn listen(interrupts: Interrupts) -> io::Result<()> {
                 if let Some(came) = first(listening).await
                     && let Some(kind) = kinds.get(came)
                 {
-                    end(*kind).await;
+                    end(&service, *kind).await;
                 }
             });
         })?;
@@ -71,8 +70,8 @@ async fn first(mut listening: Vec<Signal>) -> Option<usize> {
 }
 
 /// Ends the servers, and then the program with the exit code for a signal.
-pub(super) async fn end(kind: SignalKind) {
-    servers::abandon().await;
+pub(super) async fn end(service: &Service, kind: SignalKind) {
+    service.abandon().await;
     std::process::exit(128 + kind.as_raw_value());
 }
 

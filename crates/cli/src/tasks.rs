@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use windlass_service::DeclaredAgent;
 use windlass_spec::{TaskInput, read_tasks};
 
 use super::Outcome;
-use super::crew::Chosen;
 use super::terminal::complain;
 
 /// The tasks that can be used.
@@ -19,7 +19,7 @@ pub(super) struct Tasks {
 
 impl Tasks {
     /// Reads a file and says what of it cannot be used.
-    pub(super) fn read(file: &Path, chosen: &Chosen) -> anyhow::Result<Self> {
+    pub(super) fn read(file: &Path, chosen: &DeclaredAgent) -> anyhow::Result<Self> {
         let place = file.display();
         let text = std::fs::read_to_string(file)
             .with_context(|| format!("the tasks in `{place}` cannot be read"))?;

@@ -3,25 +3,54 @@
 
 mod call;
 mod describe;
-mod known;
-mod lifecycle;
 mod list;
 mod stats;
 mod typed;
 
 pub(super) use call::run as call;
 
-use super::Outcome;
-use super::arguments::{Tools, ToolsCommand};
-use super::report::Reporter;
+use windlass_service::{DeclaredTools, Identity, Service, ToolDetails};
 
-pub(super) fn run(command: &Tools, reporter: &Reporter) -> anyhow::Result<Outcome> {
+use super::Outcome;
+use super::arguments::{OneTool, Tools, ToolsCommand};
+use super::program::Program;
+use super::report::Reporter;
+use super::schema::read_file;
+
+pub(super) fn run(
+    program: &Program,
+    command: &Tools,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
     match &command.command {
-        ToolsCommand::List(command) => list::run(command, reporter),
-        ToolsCommand::Find(command) => list::find(command, reporter),
-        ToolsCommand::Describe(command) => describe::run(command, reporter),
-        ToolsCommand::Call(command) => call::run(command, reporter),
-        ToolsCommand::Stats(command) => stats::stats(command),
-        ToolsCommand::Results(command) => stats::results(command),
+        ToolsCommand::List(command) => list::run(program, command, reporter),
+        ToolsCommand::Find(command) => list::find(program, command, reporter),
+        ToolsCommand::Describe(command) => describe::run(program, command, reporter),
+        ToolsCommand::Call(command) => call::run(program, command, reporter),
+        ToolsCommand::Stats(command) => stats::stats(program, command),
+        ToolsCommand::Results(command) => stats::results(program, command),
     }
+}
+
+/// The tool that was asked for. `None` if the agent file has mistakes, which were reported.
+fn find(
+    service: &Service,
+    identity: &Identity,
+    asked: &OneTool,
+    reporter: &Reporter,
+) -> anyhow::Result<Option<ToolDetails>> {
+    let declared = match &asked.agent_file {
+        None => None,
+        Some(path) => {
+            let Some(file) = read_file(path, reporter)? else {
+                return Ok(None);
+            };
+            Some(DeclaredTools {
+                tools: file.tools().to_vec(),
+                place: path.to_string_lossy().into_owned(),
+            })
+        }
+    };
+    let found = service.describe_tool(identity, &asked.library, &asked.name, declared.as_ref())?;
+    Ok(Some(found))
 }

@@ -5,39 +5,38 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_core::run::{Entry, LeftOutBecause, Offer, Run};
-use windlass_runtime::{followed, now};
+use windlass_runtime::followed;
+use windlass_service::{Identity, RunQuery, Service};
 use windlass_spec::{CallRecord, ToolGapReport};
-use windlass_store::{RunFilter, Store};
 
 use super::Outcome;
 use super::arguments::{Trace, TraceCommand};
 use super::live::shortened;
+use super::program::Program;
+use super::runs;
 use super::terminal::{put, say};
-use super::{data, runs};
 
 /// How many tools that were left out are named.
 const NAMED: usize = 10;
 
-pub(super) fn run(command: &Trace) -> anyhow::Result<Outcome> {
-    let stored = data::open(command.data.as_deref())?;
-    let store = stored.store();
+pub(super) fn run(program: &Program, command: &Trace) -> anyhow::Result<Outcome> {
+    let service = program.service(command.data.as_deref());
+    let identity = &program.identity()?;
     match &command.command {
-        TraceCommand::List { limit, json } => list(store, *limit, *json)?,
+        TraceCommand::List { limit, json } => list(&service, identity, *limit, *json)?,
         TraceCommand::Show { run, json } => {
-            let run = store.fold(&store.find(run)?)?;
+            let run = service.run(identity, run)?;
             match json {
                 true => put(&format!("{}\n", as_json(&run)))?,
                 false => say(drawn(&run).trim_end())?,
             }
         }
         TraceCommand::Export { run } => {
-            let mut lines = Vec::new();
-            store.export(&store.find(run)?, &mut lines)?;
-            put(&String::from_utf8_lossy(&lines))?;
+            put(&service.export_run(identity, run)?)?;
         }
         TraceCommand::Purge { days } => {
             let age = Duration::from_secs(u64::from(*days) * 24 * 60 * 60);
-            let purged = store.purge(age, now())?;
+            let purged = service.purge_runs(identity, age)?;
             say(&format!(
                 "{} runs purged, {} kept though old",
                 purged.removed.len(),
@@ -48,12 +47,17 @@ pub(super) fn run(command: &Trace) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn list(store: &Store, limit: u32, as_json: bool) -> anyhow::Result<()> {
-    let filter = RunFilter {
+fn list(
+    service: &Service,
+    identity: &Identity,
+    limit: u32,
+    as_json: bool,
+) -> anyhow::Result<()> {
+    let query = RunQuery {
         limit: Some(limit),
-        ..RunFilter::default()
+        ..RunQuery::default()
     };
-    for run in store.runs(&filter)? {
+    for run in service.list_runs(identity, &query)? {
         if as_json {
             put(&format!("{}\n", runs::as_object(&run)))?;
             continue;

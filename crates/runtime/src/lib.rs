@@ -4,6 +4,8 @@
 //! does what the machine says is next; [`Durable`] is where it keeps what happened, so that another
 //! process can go on with it. No HTTP server, no user interface.
 
+mod agent;
+mod assembly;
 mod cancelling;
 mod choice;
 mod crew;
@@ -20,7 +22,10 @@ mod recording;
 mod registry;
 mod remembering;
 mod stored;
+mod work;
 
+pub use agent::{Agent, Error};
+pub use assembly::{Models, PROGRAM, assemble, text_digest, tools_digest};
 pub use cancelling::cancel_unowned;
 pub use choice::{ModelChoice, NoModel, choose_model};
 pub use crew::{Crew, CrewError, ModelOf, Worker};
@@ -42,3 +47,4 @@ pub use registry::{
     Reload, Watching, watch,
 };
 pub use stored::{Clock, Stored, local_identity, secrets};
+pub use work::{Completed, Update, Updates, Work};

@@ -115,6 +115,20 @@ impl Stored {
         &self.who
     }
 
+    /// The same store on behalf of another identity: new runs act for it, and what they teach is kept for
+    /// its tenant.
+    #[must_use]
+    pub fn acting_for(&self, who: Identity) -> Self {
+        let mut stored = self.clone();
+        if who.tenant != self.who.tenant {
+            let directory = self.playbooks.as_ref().and(self.store.path().parent());
+            let playbooks = directory.map(|directory| Playbooks::of(directory, who.tenant.as_str()));
+            stored.playbooks = playbooks.map(Arc::new);
+        }
+        stored.who = who;
+        stored
+    }
+
     /// Keeps what an agent lacks that could not be loaded.
     ///
     /// # Errors

@@ -52,6 +52,8 @@ pub(crate) fn run_state(word: &str) -> Result<RunState, Error> {
 /// Which runs to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
+    /// Only those of that tenant.
+    pub tenant: Option<String>,
     /// At most so many.
     pub limit: Option<u32>,
     /// Only those of the agent of that name.
@@ -77,6 +79,7 @@ impl RunFilter {
             .word("state", self.state.map(RunState::as_str))
             .equal("agent", self.agent.as_deref())
             .equal("task_id", self.task_id.as_deref())
+            .equal("tenant", self.tenant.as_deref())
     }
 
     pub(crate) fn query(&self) -> String {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use windlass_spec::{
     Agent, ToolName, ToolSpecification, Type, accepts_parameters, nearest_all,
     parameters_from_schema,
@@ -15,7 +16,8 @@ use crate::split::Split;
 use crate::tool::Tool;
 
 /// How closely an implementation must follow its specification.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BindingMode {
     /// Both say the same: description, schema, and return schema where the implementation states
     /// one. The order in which a schema says it does not matter.

@@ -25,31 +25,29 @@
 //! }
 //! ```
 //!
-//! [`Agent`] is the shortest way; [`Work::stream`] tells what happens meanwhile. This crate adds
-//! nothing else of its own; the parts are in `windlass-gram` (the notation), `windlass-spec` (agents,
+//! [`Agent`] is the shortest way; [`Work::stream`] tells what happens meanwhile. This crate only
+//! re-exports; the parts are in `windlass-gram` (the notation), `windlass-spec` (agents,
 //! tools, records), `windlass-config` (the configuration), `windlass-core` (the run machine and the
 //! gate), `windlass-model`, `windlass-tools`, `windlass-store`, `windlass-mcp` (MCP servers) and
-//! `windlass-runtime`.
+//! `windlass-runtime`, and `windlass-service` (every operation that a server or another door needs).
 
-mod agent;
-mod work;
-
-pub use agent::{Agent, Error};
 pub use windlass_core::approval::{Approval, PersonDecision};
 pub use windlass_core::gate::Governance;
 pub use windlass_core::run::{Event, Run, RunEnd, Settings};
 pub use windlass_gram as gram;
 pub use windlass_learn::gap::ToolGapDetector;
-#[cfg(feature = "mcp")]
+#[cfg(feature = "service")]
 pub use windlass_mcp as mcp;
 pub use windlass_model::{
     Dialect, HostedModel, HostedSettings, ModelClient, ModelError, RecordingModel, ReflexModel,
     ReplayModel, ScriptedModel,
 };
 pub use windlass_runtime::{
-    ConfigurationFiles, Configured, Crew, Driver, Durable, InMemory, Learning, NewTask, Playbooks,
-    Read, Stop, Stored, Worker,
+    Agent, Completed, ConfigurationFiles, Configured, Crew, Driver, Durable, Error, InMemory,
+    Learning, NewTask, Playbooks, Read, Stop, Stored, Update, Updates, Work, Worker,
 };
+#[cfg(feature = "service")]
+pub use windlass_service as service;
 pub use windlass_spec as spec;
 pub use windlass_spec::{
     AgentFile, AgentName, AgentResponse, Message, Model, NonEmptyText, Provider, Reading,
@@ -61,7 +59,6 @@ pub use windlass_tools::{
     ToolError, ToolLibrary, ToolProgress, ToolType, bind, builtin, builtin_libraries,
     builtin_library, tool,
 };
-pub use work::{Completed, Update, Updates, Work};
 
 #[doc(hidden)]
 pub use windlass_tools::__private;
@@ -73,7 +70,7 @@ mod guides {
     struct Readme;
     #[doc = include_str!("../../../docs/binding.md")]
     struct Binding;
-    #[cfg(feature = "mcp")]
+    #[cfg(feature = "service")]
     #[doc = include_str!("../../../docs/mcp.md")]
     struct Mcp;
 }

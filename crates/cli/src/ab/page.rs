@@ -6,9 +6,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use windlass_learn::ab::{Analysis, Arm, Verdict};
+use windlass_service::{ExperimentFindings, PairResult, RunMeasurements};
 
-use super::findings::{Findings, Result};
-use super::measure::Measured;
 use super::svg::{Drawing, Effect, Kind, Unit, drawn, escaped};
 use super::words;
 
@@ -45,7 +44,7 @@ pub(super) struct Section {
 }
 
 /// The report of an experiment, in the form that the name of its file says.
-pub(super) fn of_experiment(path: &Path, findings: &Findings) -> String {
+pub(super) fn of_experiment(path: &Path, findings: &ExperimentFindings) -> String {
     let section = Section {
         drawing: drawing(findings),
         lines: words::preamble(findings),
@@ -109,7 +108,7 @@ pub(super) fn effect(name: String, analysis: &Analysis, verdict: String) -> Effe
     }
 }
 
-fn drawing(findings: &Findings) -> Drawing {
+fn drawing(findings: &ExperimentFindings) -> Drawing {
     let effects = findings.metrics.iter().map(|by| {
         let told = format!(
             "{}  ({} to {}, {})",
@@ -134,8 +133,8 @@ fn drawing(findings: &Findings) -> Drawing {
 }
 
 /// The means of the first metric, task by task in the order of their ids.
-fn units(results: &[Result], metric: &str) -> Vec<Unit> {
-    let of = |measured: &Measured| match metric {
+fn units(results: &[PairResult], metric: &str) -> Vec<Unit> {
+    let of = |measured: &RunMeasurements| match metric {
         "iterations" => measured.iterations as f64,
         "latency" => measured.latency_ms as f64,
         "cost" => measured.microdollars.unwrap_or(measured.tokens) as f64,

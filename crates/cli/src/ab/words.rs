@@ -2,8 +2,8 @@
 //! and for reports alike.
 
 use windlass_learn::ab::{Analysis, Compare, Drawn, Interval, Standing, Stopping, Verdict};
+use windlass_service::{ExperimentFindings, GuardRailFinding, MetricFinding};
 
-use super::findings::{ByGuardRail, ByMetric, Findings};
 use crate::table::{one_line, say_table};
 use crate::terminal::say;
 
@@ -25,7 +25,7 @@ pub(super) const METRIC_HEADINGS: [&str; 7] = [
 pub(super) const GUARD_HEADINGS: [&str; 6] =
     ["GUARD RAIL", "A", "B", "DIFFERENCE", "INTERVAL", "VERDICT"];
 
-pub(super) fn say_findings(findings: &Findings) -> anyhow::Result<()> {
+pub(super) fn say_findings(findings: &ExperimentFindings) -> anyhow::Result<()> {
     for line in preamble(findings) {
         say(&line)?;
     }
@@ -44,7 +44,7 @@ pub(super) fn say_findings(findings: &Findings) -> anyhow::Result<()> {
 }
 
 /// What the experiment consists of, a line each.
-pub(super) fn preamble(findings: &Findings) -> Vec<String> {
+pub(super) fn preamble(findings: &ExperimentFindings) -> Vec<String> {
     let pairs = &findings.pairs;
     let mut lines = vec![
         format!(
@@ -86,7 +86,7 @@ pub(super) fn preamble(findings: &Findings) -> Vec<String> {
 }
 
 /// What else must be known to read the tables.
-pub(super) fn notes(findings: &Findings) -> Vec<String> {
+pub(super) fn notes(findings: &ExperimentFindings) -> Vec<String> {
     let mut notes = Vec::new();
     if findings.is_extended {
         notes.push(
@@ -121,8 +121,8 @@ pub(super) fn notes(findings: &Findings) -> Vec<String> {
 }
 
 /// The rows of the table of metrics.
-pub(super) fn metric_rows(findings: &Findings) -> Vec<[String; 7]> {
-    let row = |by: &ByMetric| {
+pub(super) fn metric_rows(findings: &ExperimentFindings) -> Vec<[String; 7]> {
+    let row = |by: &MetricFinding| {
         let analysis = &by.analysis;
         [
             by.metric.clone(),
@@ -138,8 +138,8 @@ pub(super) fn metric_rows(findings: &Findings) -> Vec<[String; 7]> {
 }
 
 /// The rows of the table of guard rails.
-pub(super) fn guard_rows(findings: &Findings) -> Vec<[String; 6]> {
-    let row = |by: &ByGuardRail| {
+pub(super) fn guard_rows(findings: &ExperimentFindings) -> Vec<[String; 6]> {
+    let row = |by: &GuardRailFinding| {
         let guard = &by.guard;
         [
             by.guard_rail.to_owned(),

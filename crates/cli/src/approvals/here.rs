@@ -7,42 +7,37 @@ use std::sync::{Arc, Once};
 use inquire::{InquireError, Select, Text};
 use serde_json::{Map, Value, json};
 use tokio::signal::unix::{SignalKind, signal};
-use windlass_core::approval::{
-    Approval, Ask, Authorize, Digest, FormRequest, PersonDecision, Question, Reach, Scope, Standing,
+use windlass_core::approval::{Approval, Ask, Authorize, FormRequest, PersonDecision, Question};
+use windlass_runtime::{Asked, Asker, now};
+use windlass_service::{
+    Always, ApprovalDetails, DecisionRequest, ErrorKind, Identity, Service, ServiceError,
 };
-use windlass_core::run::Run;
-use windlass_runtime::{Asked, Asker, Stored, now};
 use windlass_spec::text::{TextUse, escape_json};
 use windlass_spec::{NonEmptyText, RiskLevel, SecurityLevel, Type};
 
-use super::decide::{Wanted, edited};
+use super::decide::{edited, level_with};
 use super::{Desk, show};
 use crate::live::Live;
 use crate::moments::left;
-use crate::refusal::Refusal;
 use crate::rendered::{on_one_line, seen};
 use crate::signals;
 use crate::terminal::complain;
 
 /// Puts questions to the person at the terminal; `None` if there is none.
-pub(crate) fn asker(stored: &Stored, live: &Arc<Live>) -> Option<Asker> {
+pub(crate) fn asker(service: &Service, identity: &Identity, live: &Arc<Live>) -> Option<Asker> {
     let is_somebody_here = io::stdin().is_terminal() && io::stderr().is_terminal();
     if !is_somebody_here {
         return None;
     }
-    let (store, person, live) = (
-        Arc::clone(stored.store()),
-        stored.who().clone(),
-        Arc::clone(live),
-    );
+    let (service, identity, live) = (service.clone(), identity.clone(), Arc::clone(live));
     Some(Arc::new(move |question: Approval| {
         let desk = Desk {
-            store: Arc::clone(&store),
-            person: person.clone(),
+            service: service.clone(),
+            identity: identity.clone(),
         };
         let live = Arc::clone(&live);
         Box::pin(async move {
-            end_with_terminal();
+            end_with_terminal(&desk.service);
             // A person may take their time; the runtime's threads have other things to do.
             let asked = tokio::task::spawn_blocking(move || {
                 live.suspended(|| ask(&desk, &question).unwrap_or_else(|error| not_asked(&error)))
@@ -54,13 +49,14 @@ pub(crate) fn asker(stored: &Stored, live: &Arc<Live>) -> Option<Asker> {
 
 /// Ends the program when its terminal is gone, also where it was told to outlive it: there is nobody
 /// left to answer, and what reads from a terminal that is gone never ends. The run is as after a crash.
-fn end_with_terminal() {
+fn end_with_terminal(service: &Service) {
     static LISTENS: Once = Once::new();
     LISTENS.call_once(|| {
         if let Ok(mut hangups) = signal(SignalKind::hangup()) {
+            let service = service.clone();
             tokio::spawn(async move {
                 if hangups.recv().await.is_some() {
-                    signals::end(SignalKind::hangup()).await;
+                    signals::end(&service, SignalKind::hangup()).await;
                 }
             });
         }
@@ -82,12 +78,16 @@ enum Choice {
 }
 
 fn ask(desk: &Desk, question: &Approval) -> anyhow::Result<Asked> {
-    let run = desk.run_of(question);
+    let id = question.call().to_string();
+    let details = ApprovalDetails {
+        run: desk.service.show_approval(&desk.identity, &id)?.run,
+        approval: question.clone(),
+    };
     complain("")?;
     if let Some(message) = &question.request().message {
         complain(&seen(message.as_str()))?;
     }
-    complain(show::body(question, run.as_ref()).trim_end())?;
+    complain(show::body(&details).trim_end())?;
     let time_left = left(question.request().expires_at, now());
     complain(&format!(
         "  {:<18}{}",
@@ -96,7 +96,7 @@ fn ask(desk: &Desk, question: &Approval) -> anyhow::Result<Asked> {
     ))?;
     loop {
         let choice = match question.question() {
-            Question::Authorize(call) => about_call(call, question, run.as_ref()),
+            Question::Authorize(call) => about_call(call, &details),
             Question::Ask(Ask {
                 form: Some(form), ..
             }) => about_form(form),
@@ -118,31 +118,23 @@ fn ask(desk: &Desk, question: &Approval) -> anyhow::Result<Asked> {
             Choice::Always(decision) => (decision, true),
             Choice::Later => return Ok(Asked::NotDecided),
         };
-        let digest = question.digest();
-        let decided = desk.store.decide(
-            question.call(),
-            Some(&digest),
-            &desk.person,
+        let request = DecisionRequest {
             decision,
-            now(),
-        );
-        match decided {
-            Ok(decided) if decided.still_needed() > 0 => {
+            digest: Some(question.digest()),
+            always: is_always.then_some(Always::Call),
+        };
+        match desk.service.decide(&desk.identity, question.call(), request) {
+            Ok(taken) if taken.approval.still_needed() > 0 => {
                 complain("a second person has to approve it, from elsewhere")?;
                 return Ok(Asked::NotDecided);
             }
-            Ok(_) => {
-                if is_always {
-                    grant(desk, question)?;
-                }
-                return Ok(Asked::Decided);
-            }
+            Ok(_) => return Ok(Asked::Decided),
             Err(error) => {
                 complain(&format!("error: {error}"))?;
-                // Somebody else decided, or it is too late: the run learns of it by itself.
-                return Ok(match Refusal::of(&error) {
-                    Some(_) => Asked::Decided,
-                    None => Asked::NotDecided,
+                // Another person decided, or it is too late: the run learns of it by itself.
+                return Ok(match error.kind() {
+                    ErrorKind::Failed => Asked::NotDecided,
+                    _ => Asked::Decided,
                 });
             }
         }
@@ -154,7 +146,7 @@ enum Stopped {
     /// The person went away from it.
     Left,
     /// What they typed cannot be taken.
-    Wrong(Refusal),
+    Wrong(ServiceError),
     Terminal(InquireError),
 }
 
@@ -167,8 +159,8 @@ impl From<InquireError> for Stopped {
     }
 }
 
-impl From<Refusal> for Stopped {
-    fn from(refusal: Refusal) -> Self {
+impl From<ServiceError> for Stopped {
+    fn from(refusal: ServiceError) -> Self {
         Self::Wrong(refusal)
     }
 }
@@ -182,7 +174,7 @@ const REJECT: &str = "reject";
 const RESPOND: &str = "answer in the tool's stead";
 const LATER: &str = "decide later";
 
-fn about_call(call: &Authorize, question: &Approval, run: Option<&Run>) -> Result<Choice, Stopped> {
+fn about_call(call: &Authorize, details: &ApprovalDetails) -> Result<Choice, Stopped> {
     let chosen = match call.security_level {
         SecurityLevel::Low | SecurityLevel::Medium => {
             let mut choices = vec![APPROVE, REJECT, EDIT, RESPOND, LATER];
@@ -198,7 +190,7 @@ fn about_call(call: &Authorize, question: &Approval, run: Option<&Run>) -> Resul
         APPROVE => Choice::Decide(PersonDecision::Approve),
         ALWAYS => Choice::Always(PersonDecision::Approve),
         EDIT => {
-            let arguments = new_arguments(call, question, run)?;
+            let arguments = new_arguments(call, details)?;
             Choice::Decide(PersonDecision::ApproveEdited { arguments })
         }
         RESPOND => {
@@ -253,7 +245,7 @@ fn about_form(form: &FormRequest) -> Result<Choice, Stopped> {
         .collect();
     match misfits.is_empty() {
         true => Ok(Choice::Decide(PersonDecision::Respond { value })),
-        false => Err(Refusal::usage("does_not_fit", misfits.join("; ")).into()),
+        false => Err(ServiceError::invalid("does_not_fit", misfits.join("; ")).into()),
     }
 }
 
@@ -268,10 +260,10 @@ fn typed(call: &Authorize) -> Result<String, Stopped> {
         "edit" => EDIT,
         "respond" => RESPOND,
         "later" => LATER,
-        "" => return Err(Refusal::usage("empty_text", "nothing was typed").into()),
+        "" => return Err(ServiceError::invalid("empty_text", "nothing was typed").into()),
         other => {
             let message = format!("`{}` is none of these", seen(other));
-            return Err(Refusal::usage("not_confirmed", message).into());
+            return Err(ServiceError::invalid("not_confirmed", message).into());
         }
     };
     Ok(chosen.to_owned())
@@ -279,25 +271,21 @@ fn typed(call: &Authorize) -> Result<String, Stopped> {
 
 fn new_arguments(
     call: &Authorize,
-    question: &Approval,
-    run: Option<&Run>,
+    details: &ApprovalDetails,
 ) -> Result<Map<String, Value>, Stopped> {
-    let current = question.arguments().unwrap_or(&call.tool_args);
+    let current = details.approval.arguments().unwrap_or(&call.tool_args);
     let current = json!(current).to_string();
     // The same value, with nothing in it that the terminal would not show.
     let current = escape_json(&current, TextUse::Exact);
     let typed = Text::new("The arguments:")
         .with_initial_value(&current)
         .prompt()?;
-    let arguments = edited(&typed, call, run)?;
-    let wanted = Wanted::new(question, call, run, Some(&arguments));
-    if wanted.level() > call.security_level {
-        let message = format!(
-            "with these arguments the call needs the security level {}",
-            wanted.level()
-        );
-        return Err(Refusal::usage("not_confirmed", message)
-            .hint("reject it, and have the agent ask for what you want")
+    let arguments = edited(&typed, call, details)?;
+    let level = level_with(details, call, Some(&arguments));
+    if level > call.security_level {
+        let message = format!("with these arguments the call needs the security level {level}");
+        return Err(ServiceError::invalid("not_confirmed", message)
+            .with_hint("reject it, and have the agent ask for what you want")
             .into());
     }
     Ok(arguments)
@@ -352,25 +340,4 @@ fn about_work() -> Result<Choice, Stopped> {
         NOT_DONE => Choice::Decide(reject()?),
         _ => Choice::Later,
     })
-}
-
-/// Leave for the same call for the rest of the run.
-fn grant(desk: &Desk, question: &Approval) -> anyhow::Result<()> {
-    let Some(call) = question.question().authorize() else {
-        return Ok(());
-    };
-    let standing = Standing::new(
-        question.request().principal.clone(),
-        call.tool_name.clone(),
-        Scope::ToolWithArguments {
-            digest: Digest::of_call(&call.tool_name, &call.tool_args),
-        },
-        Reach::Run {
-            run: question.run().clone(),
-        },
-        desk.person.principal.clone(),
-        now(),
-    )?;
-    desk.store.grant_standing(&standing)?;
-    Ok(())
 }

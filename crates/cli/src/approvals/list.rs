@@ -3,13 +3,11 @@
 use serde_json::{Value, json};
 use windlass_core::approval::{Approval, ApprovalStatus};
 use windlass_runtime::now;
-use windlass_spec::{RunId, Timestamp};
+use windlass_spec::Timestamp;
 
 use super::{Desk, gravity, subject};
 use crate::Outcome;
 use crate::moments::{ago, left, seconds_left};
-use crate::outermost::{self, is_part_of};
-use crate::refusal::refused;
 use crate::table::{one_line, say_table};
 use crate::terminal::{complain, put};
 
@@ -22,15 +20,8 @@ pub(super) fn run(
     run: Option<&str>,
     as_json: bool,
 ) -> anyhow::Result<Outcome> {
-    let run = match run {
-        Some(typed) => Some(desk.store.find(typed).map_err(refused)?),
-        None => None,
-    };
     let status = (!all).then_some(ApprovalStatus::Pending);
-    let mut questions = desk.questions(status)?;
-    if let Some(run) = &run {
-        questions.retain(|question| is_part_of(question.run(), run));
-    }
+    let questions = desk.service.list_approvals(&desk.identity, status, run)?;
     let now = now();
     if as_json {
         for question in &questions {
@@ -79,12 +70,8 @@ fn row(desk: &Desk, question: &Approval, now: Timestamp) -> [String; 8] {
         level,
         ago(question.request().asked_at, now),
         time_left.unwrap_or_else(|| "-".to_owned()),
-        outer_run(desk, question).to_string(),
+        desk.outer_run(question).to_string(),
     ]
-}
-
-fn outer_run(desk: &Desk, question: &Approval) -> RunId {
-    outermost::of(&desk.store, question.run()).unwrap_or_else(|_| question.run().clone())
 }
 
 /// A question for programs: as it is kept, with what a list adds.
@@ -93,7 +80,7 @@ pub(super) fn as_object(desk: &Desk, question: &Approval, now: Timestamp) -> Val
     told["id"] = json!(question.call());
     told["what"] = json!(subject(question.question()));
     told["still_needed"] = json!(question.still_needed());
-    told["outermost_run"] = json!(outer_run(desk, question));
+    told["outermost_run"] = json!(desk.outer_run(question));
     if question.status() == ApprovalStatus::Pending {
         told["seconds_left"] = json!(seconds_left(question.request().expires_at, now));
         // What is to be decided about now: the first of two people may have changed it.

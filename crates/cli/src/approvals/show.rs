@@ -8,12 +8,12 @@ use windlass_core::approval::{
     Principal, Question,
 };
 use windlass_core::risk::Assessment;
-use windlass_core::run::Run;
 use windlass_runtime::now;
+use windlass_service::ApprovalDetails;
 use windlass_spec::{Field, NonEmptyText, SecurityLevel, Timestamp, Type};
 
 use super::list::as_object;
-use super::{Desk, assessment, is_before_it_was_asked, specification, subject};
+use super::{Desk, is_before_it_was_asked, subject};
 use crate::Outcome;
 use crate::arguments::OneQuestion;
 use crate::moments::{ago, left};
@@ -24,23 +24,24 @@ use crate::terminal::{put, say};
 const MARGIN: usize = 18;
 
 pub(super) fn run(desk: &Desk, command: &OneQuestion) -> anyhow::Result<Outcome> {
-    let question = desk.find(&command.id)?;
-    let run = desk.run_of(&question);
+    let details = desk.service.show_approval(&desk.identity, &command.id)?;
+    let (question, run) = (&details.approval, details.run.as_ref());
     if command.json {
-        let mut told = as_object(desk, &question, now());
-        told["agent"] = json!(run.as_ref().map(|run| run.agent().name()));
-        told["assessment"] = json!(run.as_ref().and_then(|run| assessment(run, &question)));
-        told["added_by_default"] = json!(run.as_ref().map(|run| defaults(run, &question)));
-        told["commands"] = json!(commands(&question));
+        let mut told = as_object(desk, question, now());
+        told["agent"] = json!(run.map(|run| run.agent().name()));
+        told["assessment"] = json!(details.assessment());
+        told["added_by_default"] = json!(run.map(|_| details.defaults()));
+        told["commands"] = json!(commands(question));
         put(&format!("{told}\n"))?;
     } else {
-        say(everything(&question, run.as_ref(), now()).trim_end())?;
+        say(everything(&details, now()).trim_end())?;
     }
     Ok(Outcome::Done)
 }
 
 /// All there is to say about a question.
-fn everything(question: &Approval, run: Option<&Run>, now: Timestamp) -> String {
+fn everything(details: &ApprovalDetails, now: Timestamp) -> String {
+    let (question, run) = (&details.approval, details.run.as_ref());
     let request = question.request();
     let mut text = String::new();
     // It may be a server or a model that asks, in lines that look like those below.
@@ -88,7 +89,7 @@ fn everything(question: &Approval, run: Option<&Run>, now: Timestamp) -> String 
         let approvers: Vec<&str> = request.approvers.iter().map(Principal::as_str).collect();
         field("may decide", &approvers.join(", "));
     }
-    text += &body(question, run);
+    text += &body(details);
     write_field(&mut text, "digest", &question.digest().to_string());
     for decided in question.decisions() {
         write_field(&mut text, "decided", &decision(decided));
@@ -103,11 +104,12 @@ fn everything(question: &Approval, run: Option<&Run>, now: Timestamp) -> String 
 }
 
 /// What is asked, by its kind. Also what a person confirms.
-pub(super) fn body(question: &Approval, run: Option<&Run>) -> String {
+pub(super) fn body(details: &ApprovalDetails) -> String {
+    let question = &details.approval;
     let mut text = String::new();
     match question.question() {
         Question::Authorize(call) => {
-            let assessment = run.and_then(|run| assessment(run, question));
+            let assessment = details.assessment();
             let mut field = |name: &str, value: &str| write_field(&mut text, name, value);
             field("tool", call.tool_name.as_str());
             field("risk", &risk(call.risk.as_str(), assessment.as_ref()));
@@ -124,7 +126,7 @@ pub(super) fn body(question: &Approval, run: Option<&Run>) -> String {
             if current != &call.tool_args {
                 field("first asked with", &object(&call.tool_args));
             }
-            let defaults = run.map(|run| defaults(run, question)).unwrap_or_default();
+            let defaults = details.defaults();
             if !defaults.is_empty() {
                 field("and by default", &object(&defaults));
             }
@@ -252,23 +254,6 @@ fn credential_use(credentials: &CredentialUse) -> String {
     match serde_json::to_value(credentials) {
         Ok(value) => rendered::json(&value),
         Err(error) => error.to_string(),
-    }
-}
-
-/// The arguments that are left out and that the call gets by declaration.
-fn defaults(run: &Run, question: &Approval) -> Map<String, Value> {
-    let (Some(given), Some(tool)) = (question.arguments(), specification(run, question)) else {
-        return Map::new();
-    };
-    match tool
-        .signature()
-        .with_defaults(&Value::Object(given.clone()))
-    {
-        Value::Object(all) => all
-            .into_iter()
-            .filter(|(name, _)| !given.contains_key(name))
-            .collect(),
-        _ => Map::new(),
     }
 }
 

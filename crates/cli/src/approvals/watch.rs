@@ -27,16 +27,17 @@ const PERIOD: Duration = Duration::from_millis(300);
 const THOROUGH: u32 = 10;
 
 pub(super) fn run(desk: &Desk, as_json: bool) -> anyhow::Result<Outcome> {
-    block_on(async {
+    block_on(&desk.service, async {
         let mut interrupts = signal(SignalKind::interrupt())?;
         let mut watching = Watching {
             desk,
             as_json,
-            known: desk.questions(None)?.into_iter().map(known).collect(),
+            known: desk.service.list_approvals(&desk.identity, None, None)?.into_iter().map(known).collect(),
             pending: Vec::new(),
         };
         // Those that wait already come first; what was settled before is not told.
-        for question in desk.questions(Some(ApprovalStatus::Pending))? {
+        let pending = Some(ApprovalStatus::Pending);
+        for question in desk.service.list_approvals(&desk.identity, pending, None)? {
             if !watching.tell("asked", &question)? {
                 return Ok(Outcome::Done);
             }
@@ -73,15 +74,20 @@ fn known(question: Approval) -> (Key, Stage) {
 }
 
 impl Watching<'_> {
+    fn questions(&self, status: Option<ApprovalStatus>) -> anyhow::Result<Vec<Approval>> {
+        let desk = self.desk;
+        Ok(desk.service.list_approvals(&desk.identity, status, None)?)
+    }
+
     /// Tells what changed. Whether anybody still listens.
     fn look(&mut self, is_thorough: bool) -> anyhow::Result<bool> {
-        let pending = self.desk.questions(Some(ApprovalStatus::Pending))?;
+        let pending = self.questions(Some(ApprovalStatus::Pending))?;
         let pending: Vec<(Key, Stage)> = pending.into_iter().map(known).collect();
         if pending == self.pending && !is_thorough {
             return Ok(true);
         }
         self.pending = pending;
-        for question in self.desk.questions(None)? {
+        for question in self.questions(None)? {
             let (key, stage) = known(question.clone());
             let before = self.known.insert(key, stage);
             if before == Some(stage) {

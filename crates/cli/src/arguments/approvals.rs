@@ -120,6 +120,15 @@ pub(crate) enum Always {
     Tool,
 }
 
+impl From<Always> for windlass_service::Always {
+    fn from(always: Always) -> Self {
+        match always {
+            Always::Call => Self::Call,
+            Always::Tool => Self::Tool,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Reject {
     #[command(flatten)]

@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::{Deserialize, Deserializer, Serialize};
 use windlass_core::run::Settings;
 use windlass_model::Dialect;
+use windlass_service::RunOptions;
 
 use super::Mode;
 
@@ -22,9 +22,8 @@ pub(crate) struct ConfigurationOptions {
     pub(crate) set: Vec<String>,
 }
 
-/// Which agent works, with which implementations and which model. Kept with a run, so that it can be
-/// gone on with in the same way.
-#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+/// Which agent works, with which implementations and which model.
+#[derive(Debug, Clone, Args)]
 pub(crate) struct CrewOptions {
     /// Which agent of the file; not needed if only one is nobody's sub-agent.
     #[arg(long, value_name = "NAME")]
@@ -33,7 +32,6 @@ pub(crate) struct CrewOptions {
     /// The library with the implementations: a built-in one, or a library file (`.toml`). Can be
     /// repeated. Without it, those that the configuration names.
     #[arg(long, value_name = "NAME")]
-    #[serde(default, deserialize_with = "one_or_many")]
     pub(crate) library: Vec<String>,
 
     /// How closely an implementation must match its specification.
@@ -55,60 +53,45 @@ pub(crate) struct CrewOptions {
     /// The policies for calls, instead of those of the configuration, `policy.cedar` in the data
     /// directory or the built-in ones.
     #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) policy: Option<PathBuf>,
 
     /// Where the run takes place: development, staging, production, or another that the
     /// configuration declares.
     #[arg(long, value_name = "NAME")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) environment: Option<String>,
 
     /// Neither recall strategies nor learn any.
     #[arg(long)]
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) no_learning: bool,
 
     /// Recall strategies and learn none: the playbook stays as it is, for measuring.
     #[arg(long, conflicts_with = "no_learning")]
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) frozen: bool,
-
-    /// The project's configuration, in a run that is gone on with.
-    #[arg(skip)]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) project: Option<PathBuf>,
-
-    /// What was set of the configuration, in a run that is gone on with.
-    #[arg(skip)]
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) set: Vec<String>,
 
     /// Record what is said to and by the model in this file, for `--model replay:FILE`.
     #[arg(long, value_name = "FILE")]
-    #[serde(skip)]
     pub(crate) record: Option<PathBuf>,
 
-    /// How many answers of a script were given before, in a run that is gone on with.
-    #[arg(skip)]
-    #[serde(skip)]
-    pub(crate) answered: usize,
 }
 
-/// What was once a single value is read as a list of one.
-fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrMany {
-        One(String),
-        Many(Vec<String>),
-        None(()),
+impl CrewOptions {
+    /// As options of a run.
+    pub(crate) fn run_options(&self) -> RunOptions {
+        RunOptions {
+            agent: self.agent.clone(),
+            library: self.library.clone(),
+            mode: self.mode.into(),
+            model: self.model.clone(),
+            base_url: self.base_url.clone(),
+            dialect: self.dialect,
+            policy: self.policy.clone(),
+            environment: self.environment.clone(),
+            no_learning: self.no_learning,
+            frozen: self.frozen,
+            record: self.record.clone(),
+            ..RunOptions::default()
+        }
     }
-    Ok(match OneOrMany::deserialize(deserializer)? {
-        OneOrMany::One(one) => vec![one],
-        OneOrMany::Many(many) => many,
-        OneOrMany::None(()) => Vec::new(),
-    })
 }
 
 /// How much a run may use up.

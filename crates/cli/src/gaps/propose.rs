@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::json;
+use windlass_service::{Identity, Service, ToolProposal};
 
-use super::wishes::found;
-use super::{Outcome, read};
+use super::Outcome;
 use crate::arguments::GapsPropose;
 use crate::format::replace;
 use crate::report::Reporter;
@@ -14,37 +14,29 @@ use crate::schema::read_file;
 use crate::terminal::{complain, put, put_content};
 
 pub(super) fn run(
+    service: &Service,
+    identity: &Identity,
     command: &GapsPropose,
-    data: Option<&Path>,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let wishes = read(data, None)?;
-    let wish = found(&wishes, &command.wish)?;
-    if let Some(because) = wish.because() {
-        anyhow::bail!("there is a tool for that: {because}");
-    }
-    let Some(proposal) = wish.proposal() else {
-        anyhow::bail!(
-            "there is nothing in `{}` to make a specification of",
-            wish.tool
-        );
-    };
+    let proposal = service.propose_tool(identity, &command.wish)?;
     if let Some(file) = &command.write
         && !append(file, &proposal, reporter)?
     {
         return Ok(Outcome::Failed);
     }
     if command.json {
-        let told = json!({
-            "tool": wish.tool,
-            "wish": wish.text,
-            "count": wish.times.len(),
-            "proposed_tool": proposal,
+        let missing = &proposal.missing;
+        let printed = json!({
+            "tool": missing.name,
+            "wish": missing.description,
+            "count": missing.occurrences.len(),
+            "proposed_tool": proposal.specification,
             "written_to": command.write,
         });
-        put(&format!("{told}\n"))?;
+        put(&format!("{printed}\n"))?;
     } else {
-        put_content(&format!("{}\n", proposal.trim_end()))?;
+        put_content(&format!("{}\n", proposal.specification.trim_end()))?;
         if let Some(file) = &command.write {
             complain(&format!("added to {}", file.display()))?;
         }
@@ -52,44 +44,15 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-/// Adds a specification to an agent file. Whether the file could be read; a name that is taken is an
-/// error, and so is anything that would leave a file with mistakes behind.
-fn append(path: &Path, proposal: &str, reporter: &Reporter) -> anyhow::Result<bool> {
+/// Adds a specification to an agent file. Whether the file could be read.
+fn append(path: &Path, proposal: &ToolProposal, reporter: &Reporter) -> anyhow::Result<bool> {
     let Some(declared) = read_file(path, reporter)? else {
         return Ok(false);
     };
-    let proposed = windlass_spec::read(proposal);
-    let proposed = proposed
-        .file
-        .context("the proposed specification cannot be read")?;
-    for tool in proposed.tools() {
-        let name = tool.name().as_str();
-        let is_taken = declared.tool(name).is_some() || declared.agent(name).is_some();
-        anyhow::ensure!(
-            !is_taken,
-            "`{}` has something called `{name}` already; nothing was written",
-            path.display()
-        );
-    }
-    let before = std::fs::read_to_string(path)
-        .with_context(|| format!("`{}` cannot be read", path.display()))?;
-    let blank = if before.is_empty() || before.ends_with("\n\n") {
-        ""
-    } else {
-        "\n"
-    };
-    let end = if before.is_empty() || before.ends_with('\n') {
-        ""
-    } else {
-        "\n"
-    };
-    let after = format!("{before}{end}{blank}{}\n", proposal.trim_end());
-    anyhow::ensure!(
-        windlass_spec::read(&after).file.is_some(),
-        "the specification does not fit `{}`; nothing was written",
-        path.display()
-    );
-    replace(path, &after)
-        .map_err(|why| anyhow::anyhow!("`{}` was not written: {why}", path.display()))?;
+    let place = path.display().to_string();
+    let before =
+        std::fs::read_to_string(path).with_context(|| format!("`{place}` cannot be read"))?;
+    let after = proposal.added_to(&before, &declared, &place)?;
+    replace(path, &after).map_err(|why| anyhow::anyhow!("`{place}` was not written: {why}"))?;
     Ok(true)
 }

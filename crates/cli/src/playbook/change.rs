@@ -3,50 +3,41 @@
 use std::io::Read as _;
 
 use anyhow::Context as _;
-use windlass_learn::playbook::{Evidence, Standing, id_of};
-use windlass_runtime::now;
-use windlass_spec::{StrategyLine, read_strategies};
+use windlass_learn::playbook::Standing;
+use windlass_service::StrategyChange;
 
-use super::{Books, Outcome};
+use super::{Books, Outcome, filter, tool_names};
 use crate::arguments::{OneStrategy, PlaybookExport, PlaybookImport, PlaybookRevert};
 use crate::report::Reporter;
 use crate::schema::read_file;
 use crate::terminal::{complain, put, say};
 
-pub(super) fn pin(books: &Books, one: &OneStrategy) -> anyhow::Result<Outcome> {
-    change(books, one, |strategy, at| Evidence::Pinned {
-        strategy,
-        pinned: !one.undo,
-        at,
-    })?;
-    Ok(Outcome::Done)
+pub(super) fn pin(books: &Books<'_>, one: &OneStrategy) -> anyhow::Result<Outcome> {
+    change(
+        books,
+        one,
+        match one.undo {
+            true => StrategyChange::Unpin,
+            false => StrategyChange::Pin,
+        },
+    )
 }
 
-pub(super) fn disable(books: &Books, one: &OneStrategy) -> anyhow::Result<Outcome> {
-    change(books, one, |strategy, at| Evidence::Disabled {
-        strategy,
-        disabled: !one.undo,
-        at,
-    })?;
-    Ok(Outcome::Done)
+pub(super) fn disable(books: &Books<'_>, one: &OneStrategy) -> anyhow::Result<Outcome> {
+    change(
+        books,
+        one,
+        match one.undo {
+            true => StrategyChange::Enable,
+            false => StrategyChange::Disable,
+        },
+    )
 }
 
-fn change(
-    books: &Books,
-    one: &OneStrategy,
-    entry: impl FnOnce(windlass_spec::StrategyId, windlass_spec::Timestamp) -> Evidence,
-) -> anyhow::Result<()> {
-    let (domain, kept) = books.find(&one.strategy)?;
-    let at = now();
-    let entry = entry(kept.id().clone(), at);
-    let after = books
-        .playbooks
-        .update(&domain, books.curation, at, |_, _| vec![entry])?;
-    let after = &after.playbook;
-    let found = after
-        .strategies
-        .iter()
-        .find(|known| known.id() == kept.id());
+fn change(books: &Books<'_>, one: &OneStrategy, change: StrategyChange) -> anyhow::Result<Outcome> {
+    let (service, identity) = (&books.service, &books.identity);
+    let changed = service.change_strategy(identity, books.domain, &one.strategy, change)?;
+    let found = changed.strategy.as_ref();
     let standing = match found.map(|found| (&found.standing, found.strategy.pinned)) {
         Some((Standing::Active, true)) => "in use, pinned".to_owned(),
         Some((Standing::Active, false)) => "in use".to_owned(),
@@ -56,40 +47,30 @@ fn change(
     };
     say(&format!(
         "{}: {standing} (revision {})",
-        kept.id(),
-        after.revision
+        changed.id, changed.revision
     ))?;
-    Ok(())
+    Ok(Outcome::Done)
 }
 
-pub(super) fn revert(books: &Books, command: &PlaybookRevert) -> anyhow::Result<Outcome> {
-    let domain = books.one_domain()?;
-    let before = books.read(&domain)?;
-    let present = before.playbook.revision;
-    anyhow::ensure!(
-        command.revision <= present,
-        "the playbook of `{domain}` is at revision {present}\nhint: `windlass playbook diff` tells what changed"
-    );
-    let at = now();
+pub(super) fn revert(books: &Books<'_>, command: &PlaybookRevert) -> anyhow::Result<Outcome> {
     let to = command.revision;
-    let after = books
-        .playbooks
-        .update(&domain, books.curation, at, |_, _| {
-            vec![Evidence::Reverted { to, at }]
-        })?;
+    let reverted = books
+        .service
+        .revert_playbook(&books.identity, books.domain, to)?;
     say(&format!(
-        "{domain}: as at revision {to}, {} strategies in use; `windlass playbook revert {present}` takes this back",
-        after.playbook.active().count()
+        "{}: as at revision {to}, {} strategies in use; `windlass playbook revert {}` takes this back",
+        reverted.domain,
+        reverted.playbook.active().count(),
+        reverted.previous_revision
     ))?;
     Ok(Outcome::Done)
 }
 
 pub(super) fn import(
-    books: &Books,
+    books: &Books<'_>,
     command: &PlaybookImport,
     reporter: &Reporter,
 ) -> anyhow::Result<Outcome> {
-    let domain = books.one_domain()?;
     let shown = command.file.display().to_string();
     let mut text = String::new();
     if shown == "-" {
@@ -100,69 +81,41 @@ pub(super) fn import(
         text = std::fs::read_to_string(&command.file)
             .with_context(|| format!("`{shown}` cannot be read"))?;
     }
-    let read = read_strategies(&text);
-    let mut refused = read.errors.len();
-    for error in &read.errors {
-        complain(&format!("{shown}:{}: {}", error.line, error.reason))?;
-    }
-    let mut taken: Vec<StrategyLine> = read.strategies;
-    if let Some(agent) = &command.agent {
-        let Some(agents) = read_file(agent, reporter)? else {
-            return Ok(Outcome::Failed);
-        };
-        let tools: Vec<&str> = agents
-            .tools()
-            .iter()
-            .map(|tool| tool.name().as_str())
-            .collect();
-        let mut fitting = Vec::new();
-        for line in taken {
-            match line.strategy.check_tools(tools.iter().copied()) {
-                Ok(()) => fitting.push(line),
-                Err(missing) => {
-                    refused += 1;
-                    for missing in missing {
-                        complain(&format!("{shown}:{}: {missing}", line.line))?;
-                    }
-                }
-            }
-        }
-        taken = fitting;
-    }
-    for line in &taken {
-        if let Some(warning) = line.strategy.warning() {
-            complain(&format!("warning: {shown}:{}: {warning}", line.line))?;
+    let agents = match &command.agent {
+        None => None,
+        Some(file) => match read_file(file, reporter)? {
+            None => return Ok(Outcome::Failed),
+            Some(file) => Some(file),
+        },
+    };
+    let tools = agents.as_ref().map(tool_names);
+    let (service, identity) = (&books.service, &books.identity);
+    let imported = service.import_strategies(identity, books.domain, &text, tools.as_deref())?;
+    for line in &imported.refused {
+        for reason in &line.reasons {
+            complain(&format!("{shown}:{}: {reason}", line.line))?;
         }
     }
-    let at = now();
-    let count = taken.len();
-    let entries = taken.into_iter().map(|line| {
-        let mut strategy = line.strategy;
-        strategy.id = Some(id_of(&strategy));
-        Evidence::Added {
-            strategy: Box::new(strategy),
-            at,
-        }
-    });
-    let entries: Vec<Evidence> = entries.collect();
-    let after = books
-        .playbooks
-        .update(&domain, books.curation, at, |_, _| entries)?;
+    for (line, warning) in &imported.warnings {
+        complain(&format!("warning: {shown}:{line}: {warning}"))?;
+    }
+    let refused = imported.refused.len();
     say(&format!(
-        "{domain}: {count} strategies taken, {refused} lines refused (revision {})",
-        after.playbook.revision
+        "{}: {} strategies taken, {refused} lines refused (revision {})",
+        imported.domain, imported.count, imported.revision
     ))?;
     Ok(Outcome::from_success(refused == 0))
 }
 
-pub(super) fn export(books: &Books, command: &PlaybookExport) -> anyhow::Result<Outcome> {
+pub(super) fn export(books: &Books<'_>, command: &PlaybookExport) -> anyhow::Result<Outcome> {
     let mut text = String::new();
-    for domain in books.domains()? {
-        for kept in books.read(&domain)?.playbook.strategies {
-            if command.all || kept.standing == Standing::Active {
-                text.push_str(&serde_json::to_string(&kept.strategy)?);
-                text.push('\n');
-            }
+    for found in books
+        .service
+        .list_playbooks(&books.identity, books.domain)?
+    {
+        for kept in found.strategies(filter(command.all)) {
+            text.push_str(&serde_json::to_string(&kept.strategy)?);
+            text.push('\n');
         }
     }
     match &command.out {

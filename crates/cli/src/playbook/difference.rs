@@ -1,75 +1,50 @@
 //! `windlass playbook diff`: what was learned or changed between two revisions.
 
 use serde_json::json;
-use windlass_learn::playbook::{KeptStrategy, Playbook, SemanticCurator, Standing};
+use windlass_learn::playbook::{KeptStrategy, Standing};
 
 use super::{Books, Outcome, as_object};
 use crate::arguments::PlaybookDiff;
 use crate::table::one_line;
 use crate::terminal::{put, say};
 
-pub(super) fn diff(books: &Books, command: &PlaybookDiff) -> anyhow::Result<Outcome> {
-    let domain = books.one_domain()?;
-    let kept = books.read(&domain)?;
-    let present = kept.entries.len();
-    let to = command.to.unwrap_or(present);
-    let from = command.from.unwrap_or_else(|| to.saturating_sub(1));
-    anyhow::ensure!(
-        from <= to && to <= present,
-        "the playbook of `{domain}` has revisions 0 to {present}, and the earlier one comes first"
-    );
-    let curator = SemanticCurator::new(books.curation);
-    let earlier = curator.fold(&domain, &kept.entries[..from]);
-    let later = curator.fold(&domain, &kept.entries[..to]);
-    if !command.json {
-        say(&format!("{domain}: from revision {from} to {to}"))?;
+pub(super) fn diff(books: &Books<'_>, command: &PlaybookDiff) -> anyhow::Result<Outcome> {
+    let difference = books.service.playbook_difference(
+        &books.identity,
+        books.domain,
+        command.from,
+        command.to,
+    )?;
+    let domain = &difference.domain;
+    if command.json {
+        for changed in &difference.strategies {
+            let object =
+                |kept: &Option<KeptStrategy>| kept.as_ref().map(|kept| as_object(domain, kept));
+            let (before, after) = (object(&changed.before), object(&changed.after));
+            put(&format!("{}\n", json!({"before": before, "after": after})))?;
+        }
+        return Ok(Outcome::Done);
     }
-    let of = |playbook: &Playbook, kept: &KeptStrategy| -> Option<KeptStrategy> {
-        let mut all = playbook.strategies.iter();
-        all.find(|other| other.id() == kept.id()).cloned()
+    let (from, to) = (difference.from, difference.to);
+    say(&format!("{domain}: from revision {from} to {to}"))?;
+    let line = |mark: &str, kept: &KeptStrategy| {
+        let content = one_line(kept.strategy.content.as_str(), 100);
+        say(&format!("{mark} {} {content}", kept.id()))
     };
-    let mut changed = 0;
-    for new in &later.strategies {
-        let old = of(&earlier, new);
-        if old.as_ref() == Some(new) {
-            continue;
-        }
-        changed += 1;
-        if command.json {
-            let old = old.as_ref().map(|old| as_object(&domain, old));
-            put(&format!(
-                "{}\n",
-                json!({"before": old, "after": as_object(&domain, new)})
-            ))?;
-            continue;
-        }
-        let content = one_line(new.strategy.content.as_str(), 100);
-        let Some(old) = old else {
-            say(&format!("+ {} {content}", new.id()))?;
-            continue;
-        };
-        say(&format!("~ {} {content}", new.id()))?;
-        for line in differences(&old, new) {
-            say(&format!("    {line}"))?;
+    for changed in &difference.strategies {
+        match (&changed.before, &changed.after) {
+            (None, Some(new)) => line("+", new)?,
+            (Some(old), None) => line("-", old)?,
+            (Some(old), Some(new)) => {
+                line("~", new)?;
+                for line in differences(old, new) {
+                    say(&format!("    {line}"))?;
+                }
+            }
+            (None, None) => {}
         }
     }
-    for old in &earlier.strategies {
-        if of(&later, old).is_some() {
-            continue;
-        }
-        changed += 1;
-        match command.json {
-            true => {
-                let before = as_object(&domain, old);
-                put(&format!("{}\n", json!({"before": before, "after": null})))?;
-            }
-            false => {
-                let content = one_line(old.strategy.content.as_str(), 100);
-                say(&format!("- {} {content}", old.id()))?;
-            }
-        }
-    }
-    if changed == 0 && !command.json {
+    if difference.strategies.is_empty() {
         say("nothing changed")?;
     }
     Ok(Outcome::Done)

@@ -1,101 +1,54 @@
 //! `windlass playbook stats`: how much was learned, and whether it was followed.
 
 use serde_json::json;
-use windlass_learn::playbook::{Evidence, RunEvidence, Standing, Verdict};
-use windlass_spec::StrategySection;
 
 use super::{Books, Outcome};
 use crate::arguments::PlaybookStats;
 use crate::terminal::{put, say};
 
-pub(super) fn run(books: &Books, command: &PlaybookStats) -> anyhow::Result<Outcome> {
-    for domain in books.domains()? {
-        let kept = books.read(&domain)?;
-        let playbook = &kept.playbook;
-        let runs = || {
-            kept.entries.iter().filter_map(|entry| match entry {
-                Evidence::Run(run) => Some(&**run),
-                _ => None,
-            })
-        };
-        let ended = |verdict: Verdict| runs().filter(|run| run.verdict == verdict).count();
-        let of = |section: StrategySection| {
-            let active = playbook.active();
-            active
-                .filter(|kept| kept.strategy.section == section)
-                .count()
-        };
-        let retired = playbook.strategies.iter();
-        let retired = retired.filter(|kept| matches!(kept.standing, Standing::Retired(_)));
-        let retired = retired.count();
-        let with = |is_wanted: fn(&RunEvidence) -> bool| {
-            let wanted = runs().filter(|run| run.verdict == Verdict::Succeeded && is_wanted(run));
-            let turns: Vec<f64> = wanted.map(|run| f64::from(run.iterations)).collect();
-            let count = turns.len();
-            (
-                count,
-                (count > 0).then(|| turns.iter().sum::<f64>() / count as f64),
-            )
-        };
-        let followed = with(|run| run.recalled.iter().any(|voted| voted.followed));
-        let ignored = with(|run| {
-            !run.recalled.is_empty() && !run.recalled.iter().any(|voted| voted.followed)
-        });
-        let without = with(|run| run.recalled.is_empty());
-        let tokens: usize = playbook
-            .active()
-            .map(|kept| kept.strategy.content.as_str().len().div_ceil(4))
-            .sum();
+pub(super) fn run(books: &Books<'_>, command: &PlaybookStats) -> anyhow::Result<Outcome> {
+    let all = books
+        .service
+        .playbook_statistics(&books.identity, books.domain)?;
+    for statistics in all {
         if command.json {
-            let told = json!({
-                "domain": domain,
-                "revision": playbook.revision,
-                "runs": {
-                    "succeeded": ended(Verdict::Succeeded),
-                    "failed": ended(Verdict::Failed),
-                    "unclear": ended(Verdict::Unclear),
-                },
-                "active": {
-                    "strategies": of(StrategySection::Strategies),
-                    "pitfalls": of(StrategySection::Pitfalls),
-                    "observations": of(StrategySection::Observations),
-                    "tokens": tokens,
-                },
-                "retired": retired,
-                "successes": {
-                    "followed": {"runs": followed.0, "avg_iterations": followed.1},
-                    "not_followed": {"runs": ignored.0, "avg_iterations": ignored.1},
-                    "nothing_recalled": {"runs": without.0, "avg_iterations": without.1},
-                },
-            });
-            put(&format!("{told}\n"))?;
+            put(&format!("{}\n", json!(statistics)))?;
             continue;
         }
-        say(&format!("{domain} (revision {})", playbook.revision))?;
+        let (runs, active) = (statistics.runs, statistics.active);
+        say(&format!(
+            "{} (revision {})",
+            statistics.domain, statistics.revision
+        ))?;
         say(&format!(
             "  runs: {} succeeded, {} failed, {} unclear",
-            ended(Verdict::Succeeded),
-            ended(Verdict::Failed),
-            ended(Verdict::Unclear)
+            runs.succeeded, runs.failed, runs.unclear
         ))?;
         say(&format!(
-            "  in use: {} strategies, {} pitfalls, {} observations ({tokens} tokens); retired: {retired}",
-            of(StrategySection::Strategies),
-            of(StrategySection::Pitfalls),
-            of(StrategySection::Observations),
+            "  in use: {} strategies, {} pitfalls, {} observations ({} tokens); retired: {}",
+            active.strategies,
+            active.pitfalls,
+            active.observations,
+            active.tokens,
+            statistics.retired,
         ))?;
-        for (what, (count, turns)) in [
-            ("a strategy was followed", followed),
-            ("none of those recalled was followed", ignored),
-            ("nothing was recalled", without),
+        let successes = statistics.successes;
+        for (what, of) in [
+            ("a strategy was followed", successes.followed),
+            (
+                "none of those recalled was followed",
+                successes.not_followed,
+            ),
+            ("nothing was recalled", successes.nothing_recalled),
         ] {
-            if let Some(turns) = turns {
+            if let Some(turns) = of.avg_iterations {
                 say(&format!(
-                    "  {count} successes where {what}: {turns:.1} turns on average"
+                    "  {} successes where {what}: {turns:.1} turns on average",
+                    of.runs
                 ))?;
             }
         }
-        say(&format!("  {}", books.playbooks.file(&domain).display()))?;
+        say(&format!("  {}", statistics.file.display()))?;
     }
     Ok(Outcome::Done)
 }

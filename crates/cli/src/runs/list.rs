@@ -4,7 +4,8 @@
 use serde_json::{Value, json};
 use windlass_core::run::RunEnd;
 use windlass_runtime::now;
-use windlass_store::{RunFilter, RunSummary, Store};
+use windlass_service::{Identity, RunQuery, Service};
+use windlass_store::RunSummary;
 
 use crate::Outcome;
 use crate::arguments::RunsList;
@@ -15,14 +16,18 @@ use crate::terminal::{complain, put};
 /// How much of a task is listed.
 const TASK: usize = 60;
 
-pub(super) fn run(store: &Store, command: &RunsList) -> anyhow::Result<Outcome> {
-    let filter = RunFilter {
+pub(super) fn run(
+    service: &Service,
+    identity: &Identity,
+    command: &RunsList,
+) -> anyhow::Result<Outcome> {
+    let query = RunQuery {
         limit: Some(command.limit),
         agent: command.agent.clone(),
         state: command.state.map(Into::into),
         task_id: None,
     };
-    let runs = store.runs(&filter)?;
+    let runs = service.list_runs(identity, &query)?;
     if command.json {
         for run in &runs {
             put(&format!("{}\n", as_object(run)))?;

@@ -4,19 +4,18 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use windlass_core::approval::{Approval, ApprovalStatus, Hold, HoldStatus};
+use windlass_core::approval::{ApprovalStatus, HoldStatus};
 use windlass_core::risk::ToolRisk;
 use windlass_core::run::{Entry, Run};
 use windlass_runtime::now;
-use windlass_spec::{RiskLevel, RunId};
-use windlass_store::{ApprovalFilter, Error, HoldFilter, RunState, RunSummary, Store};
+use windlass_spec::RiskLevel;
+use windlass_service::{Identity, RunStatus, Service};
+use windlass_store::RunState;
 
 use super::list::{as_object, end_word};
 use crate::Outcome;
 use crate::arguments::OneRun;
 use crate::moments::{ago, left};
-use crate::outermost::{self, is_part_of};
-use crate::refusal::refused;
 use crate::rendered::{indented, seen};
 use crate::table::one_line;
 use crate::terminal::{put, say};
@@ -24,9 +23,12 @@ use crate::terminal::{put, say};
 /// How much of the arguments of a call is shown.
 const ARGUMENTS: usize = 100;
 
-pub(super) fn run(store: &Store, command: &OneRun) -> anyhow::Result<Outcome> {
-    let id = store.find(&command.run).map_err(refused)?;
-    let standing = Standing::of(store, &id).map_err(refused)?;
+pub(super) fn run(
+    service: &Service,
+    identity: &Identity,
+    command: &OneRun,
+) -> anyhow::Result<Outcome> {
+    let standing = Standing(service.show_run(identity, &command.run)?);
     match command.json {
         true => put(&format!("{}\n", standing.object()))?,
         false => say(standing.text().trim_end())?,
@@ -34,52 +36,26 @@ pub(super) fn run(store: &Store, command: &OneRun) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Everything about where a run stands.
-struct Standing {
-    summary: RunSummary,
-    /// The run itself, unless its events were purged.
-    run: Option<Run>,
-    outermost: RunId,
-    /// What it waits for: questions about its calls and those of its sub-agents' runs.
-    questions: Vec<Approval>,
-    holds: Vec<Hold>,
-}
+/// Where a run stands, to be printed.
+struct Standing(RunStatus);
 
 impl Standing {
-    fn of(store: &Store, id: &RunId) -> Result<Self, Error> {
-        let run = match store.fold(id) {
-            Ok(run) => Some(run),
-            Err(Error::Purged(_)) => None,
-            Err(error) => return Err(error),
-        };
-        let mut questions = store.approvals(&ApprovalFilter::pending(), now())?;
-        questions.retain(|question| is_part_of(question.run(), id));
-        let mut holds = store.holds(&HoldFilter::default())?;
-        holds.retain(|hold| hold.status().is_open() && is_part_of(hold.run(), id));
-        Ok(Self {
-            summary: store.summary(id)?,
-            run,
-            outermost: outermost::of(store, id)?,
-            questions,
-            holds,
-        })
-    }
-
     fn object(&self) -> Value {
-        let mut told = as_object(&self.summary);
-        told["principal"] = json!(self.summary.principal);
-        told["parent"] = json!(self.run.as_ref().and_then(Run::parent));
-        told["outermost_run"] = json!(self.outermost);
-        told["turns"] = json!(self.run.as_ref().map(|run| run.turns().len()));
-        told["calls"] = json!(self.run.as_ref().map(calls));
-        told["questions"] = json!(self.questions);
-        told["holds"] = json!(self.holds);
+        let mut told = as_object(&self.0.summary);
+        told["principal"] = json!(self.0.summary.principal);
+        told["parent"] = json!(self.0.run.as_ref().and_then(Run::parent));
+        told["outermost_run"] = json!(self.0.outermost);
+        told["turns"] = json!(self.0.run.as_ref().map(|run| run.turns().len()));
+        told["calls"] = json!(self.0.run.as_ref().map(calls));
+        told["questions"] = json!(self.0.questions);
+        told["holds"] = json!(self.0.holds);
+        told["waits_for_program"] = json!(self.0.waits_for_program);
         told["next"] = json!(self.next());
         told
     }
 
     fn text(&self) -> String {
-        let (summary, now) = (&self.summary, now());
+        let (summary, now) = (&self.0.summary, now());
         let mut text = String::new();
         let _ = writeln!(text, "run {} is {}", summary.run, self.state());
         let mut field = |name: &str, value: &str| {
@@ -87,7 +63,7 @@ impl Standing {
             let _ = writeln!(text, "  {name:<10}{value}");
         };
         field("agent", &summary.agent);
-        let task = match &self.run {
+        let task = match &self.0.run {
             Some(run) => Some(run.task().description.as_str()),
             None => summary.task.as_deref(),
         };
@@ -101,16 +77,16 @@ impl Standing {
         {
             field("ended", &ended.to_string());
         }
-        if let Some(parent) = self.run.as_ref().and_then(Run::parent) {
+        if let Some(parent) = self.0.run.as_ref().and_then(Run::parent) {
             field("works for", &parent.to_string());
         }
-        if let Some(run) = &self.run {
+        if let Some(run) = &self.0.run {
             field("turns", &run.turns().len().to_string());
             for call in calls(run) {
                 field("call", &call_line(&call));
             }
         }
-        for question in &self.questions {
+        for question in &self.0.questions {
             let expires = left(question.request().expires_at, now);
             let what = question.question().authorize();
             let what = what.map_or_else(
@@ -123,7 +99,7 @@ impl Standing {
                 &format!("{} {what}, {expires} left", question.call()),
             );
         }
-        for hold in &self.holds {
+        for hold in &self.0.holds {
             let due = match (hold.status(), left(hold.due_at(), now)) {
                 (HoldStatus::Held, Some(left)) => format!("can be undone for {left}"),
                 _ => "runs as soon as the run goes on".to_owned(),
@@ -141,7 +117,10 @@ impl Standing {
     }
 
     fn state(&self) -> String {
-        match (self.summary.state, &self.summary.end) {
+        if let Some(program) = &self.0.waits_for_program {
+            return format!("waiting for its program: {program}");
+        }
+        match (self.0.summary.state, &self.0.summary.end) {
             (RunState::Ended, Some(end)) => format!("over: {}", end_word(end)),
             (RunState::Ended, None) => "over".to_owned(),
             (RunState::Waiting, _) => "waiting for a person".to_owned(),
@@ -152,27 +131,29 @@ impl Standing {
     /// What there is to do, as commands.
     fn next(&self) -> Vec<String> {
         let mut steps: Vec<String> = Vec::new();
-        if self.summary.state == RunState::Ended {
-            if self.run.is_some() {
-                steps.push(format!("windlass trace show {}", self.summary.run));
+        if self.0.summary.state == RunState::Ended {
+            if self.0.run.is_some() {
+                steps.push(format!("windlass trace show {}", self.0.summary.run));
             }
             return steps;
         }
         let pending = self
+            .0
             .questions
             .iter()
             .filter(|question| question.status() == ApprovalStatus::Pending);
         steps
             .extend(pending.map(|question| format!("windlass approvals show {}", question.call())));
         let held = self
+            .0
             .holds
             .iter()
             .filter(|hold| hold.status() == HoldStatus::Held);
         steps.extend(held.map(|hold| format!("windlass holds undo {}", hold.call())));
-        if self.questions.is_empty() {
-            steps.push(format!("windlass runs resume {}", self.outermost));
+        if self.0.questions.is_empty() && self.0.waits_for_program.is_none() {
+            steps.push(format!("windlass runs resume {}", self.0.outermost));
         }
-        steps.push(format!("windlass runs cancel {}", self.outermost));
+        steps.push(format!("windlass runs cancel {}", self.0.outermost));
         steps
     }
 }

@@ -6,108 +6,63 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
-use windlass_core::approval::{Approval, PersonDecision};
-use windlass_core::model::{RequestedArguments, RequestedCall};
-use windlass_core::run::{Entry, Run, RunEnd, Task};
-use windlass_model::{ModelClient, ScriptedModel};
-use windlass_runtime::{Asked, Asker, Crew, Driver, NewTask, Read, Stop, Stored, now};
-use windlass_spec::{
-    Agent, AgentName, CallRecord, Effect, ErrorCategory, Failure, NonEmptyText, ToolResponse,
-    ToolSpecification,
-};
-use windlass_tools::BindingMode;
+use windlass_core::model::RequestedArguments;
+use windlass_core::run::{Entry, Run, RunEnd};
+use windlass_runtime::{Stop, now};
+use windlass_service::{Attachment, Identity, Service, ToolCall};
+use windlass_spec::{CallRecord, Effect, ErrorCategory, Failure, Signature, ToolResponse};
 
-use super::known::Known;
+use super::find;
 use super::typed::arguments;
 use crate::arguments::ToolsCall;
 use crate::ending::what_it_waits_for;
-use crate::libraries::named_in;
 use crate::live::Live;
+use crate::program::Program;
 use crate::report::Reporter;
 use crate::run::block_on;
 use crate::terminal::{complain, put, put_content};
-use crate::{Outcome, approvals, data, settings};
+use crate::{Outcome, approvals};
 
-pub(crate) fn run(command: &ToolsCall, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let Some(known) = Known::find(&command.tool, command.data.as_deref(), reporter)? else {
+pub(crate) fn run(
+    program: &Program,
+    command: &ToolsCall,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
+    let service = program.service(command.data.as_deref());
+    let identity = program.identity()?;
+    let Some(tool) = find(&service, &identity, &command.tool, reporter)? else {
         return Ok(Outcome::Failed);
     };
-    let specification = known.specification().map_err(|why| {
-        anyhow::anyhow!(
-            "the tool `{}` cannot be called by hand: {why}\n\
-             hint: declare it in an agent file and name that with `--agent-file`",
-            known.tool.name()
-        )
-    })?;
-    let given = match &command.args {
+    let arguments = match &command.args {
         Some(text) => RequestedArguments::Text(text.clone()),
-        None => RequestedArguments::Json(arguments(&command.arguments, specification.signature())?),
+        None => {
+            // A tool that no signature can express is refused by the service.
+            let signature = tool.signature().unwrap_or_default();
+            RequestedArguments::Json(arguments(&command.arguments, &signature)?)
+        }
     };
-    let call_of_task = RequestedCall {
-        tool: specification.name().to_string(),
-        arguments: given,
-        // Whoever types a call means it.
-        confidence: Some(1.0),
+    let call = ToolCall {
+        tool,
+        arguments,
+        is_approved: command.yes,
     };
-    let crew = crew(&known, specification)?;
-    let (configured, _) =
-        settings::files_for(None, command.data.as_deref())?.read(&Read::default())?;
-    // Policies may be about tools of other libraries.
-    let others = named_in(&configured.policies, &configured.configuration, &[]);
-    let crew = crew.knowing(others);
-    crew.configure(&configured)?;
-    let stored = data::open(command.data.as_deref())?;
-    let new = NewTask {
-        task: Task {
-            description: format!("Call `{}` by hand.", known.tool.name()),
-            call: Some(Box::new(call_of_task)),
-            ..Task::default()
-        },
-        ..NewTask::default()
-    };
-    let run = block_on(call(driver(crew, &stored, command), new))??;
+    let run = block_on(&service, drive(&service, &identity, call, command.json))??;
     if let (None, Some(standing)) = (run.end(), run.standing()) {
         complain("the call waits for a person")?;
-        complain(&what_it_waits_for(&run, stored.store())?)?;
+        complain(&what_it_waits_for(&run, &service, &identity)?)?;
         return Ok(Outcome::Code(standing.exit_code()));
     }
     show(&run, command.json)
 }
 
-/// Whoever types a call is asked about it here, unless they have said yes beforehand.
-fn driver(crew: Crew, stored: &Stored, command: &ToolsCall) -> Driver {
-    let driver = Driver::new(crew, Arc::new(stored.clone()));
-    let asker = match command.yes {
-        true => Some(yes(stored)),
-        false => approvals::asker(stored, &Arc::new(Live::new())).filter(|_| !command.json),
-    };
-    match asker {
-        Some(asker) => driver.asking(asker),
-        None => driver,
-    }
-}
-
-/// Approves what the person who types the call is asked. What needs two people still needs another.
-fn yes(stored: &Stored) -> Asker {
-    let stored = stored.clone();
-    Arc::new(move |question: Approval| {
-        let (store, person) = (Arc::clone(stored.store()), stored.who().clone());
-        Box::pin(async move {
-            let decided = tokio::task::spawn_blocking(move || {
-                let digest = question.digest();
-                let approve = PersonDecision::Approve;
-                store.decide(question.call(), Some(&digest), &person, approve, now())
-            });
-            match decided.await {
-                Ok(Ok(decided)) if decided.still_needed() == 0 => Asked::Decided,
-                _ => Asked::NotDecided,
-            }
-        })
-    })
-}
-
-/// Drives the run. Interrupted, it stops at once: there is one call, and it is to end.
-async fn call(driver: Driver, new: NewTask) -> anyhow::Result<Run> {
+/// Drives the run. The user is asked here, unless a program reads the answer. Interrupted, it stops at
+/// once: there is one call, and it is to end.
+async fn drive(
+    service: &Service,
+    identity: &Identity,
+    call: ToolCall,
+    as_json: bool,
+) -> anyhow::Result<Run> {
     let stop = Stop::default();
     let at_once = stop.at_once.clone();
     let mut interrupts = signal(SignalKind::interrupt())?;
@@ -115,26 +70,13 @@ async fn call(driver: Driver, new: NewTask) -> anyhow::Result<Run> {
         interrupts.recv().await;
         at_once.cancel();
     });
-    Ok(driver.stopped_by(stop).start(new).await?)
-}
-
-/// An agent that has only this tool. Its model is never asked: the task is the call.
-fn crew(known: &Known, specification: Arc<ToolSpecification>) -> anyhow::Result<Crew> {
-    let instruction = NonEmptyText::new("Make the call that a person asks for.")?;
-    let agent = Agent::new(
-        AgentName::new("by_hand")?,
-        "by_hand/none".parse()?,
-        instruction,
-    )
-    .with_tool(specification)?;
-    let model: Arc<dyn ModelClient> = Arc::new(ScriptedModel::answers([]));
-    Ok(Crew::assemble(
-        std::slice::from_ref(&agent),
-        &agent,
-        &known.library,
-        BindingMode::Exact,
-        &|_| Ok(Arc::clone(&model)),
-    )?)
+    let asker = approvals::asker(service, identity, &Arc::new(Live::new()));
+    let attachment = Attachment {
+        stop,
+        asker: asker.filter(|_| !as_json),
+        ..Attachment::default()
+    };
+    Ok(service.call_tool(identity, call, attachment).await?)
 }
 
 /// Says what came of the call.

@@ -3,16 +3,23 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
+use windlass_service::ToolDetails;
 use windlass_spec::{Field, Presence, ToolAttributes, write_tool};
 
-use super::known::Known;
+use super::find;
 use crate::Outcome;
 use crate::arguments::ToolsDescribe;
+use crate::program::Program;
 use crate::report::Reporter;
 use crate::terminal::{put, say};
 
-pub(super) fn run(command: &ToolsDescribe, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let Some(known) = Known::find(&command.tool, None, reporter)? else {
+pub(super) fn run(
+    program: &Program,
+    command: &ToolsDescribe,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
+    let (service, identity) = (program.service(None), program.identity()?);
+    let Some(known) = find(&service, &identity, &command.tool, reporter)? else {
         return Ok(Outcome::Failed);
     };
     if command.gram {
@@ -27,7 +34,7 @@ pub(super) fn run(command: &ToolsDescribe, reporter: &Reporter) -> anyhow::Resul
     Ok(Outcome::Done)
 }
 
-fn as_json(known: &Known) -> Value {
+fn as_json(known: &ToolDetails) -> Value {
     let signature = known.signature();
     json!({
         "name": known.tool.name(),
@@ -41,7 +48,7 @@ fn as_json(known: &Known) -> Value {
     })
 }
 
-fn text(known: &Known) -> String {
+fn text(known: &ToolDetails) -> String {
     let mut text = String::new();
     let (tool, library) = (&known.tool, known.library.name());
     let _ = writeln!(text, "{} of the library `{library}`", tool.name());

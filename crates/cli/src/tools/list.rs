@@ -1,177 +1,130 @@
 //! `windlass tools list`: a line for each tool, sorted by name. `windlass tools find`: those that fit
 //! what somebody wants to do.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
-use windlass_config::Configuration;
-use windlass_reflex::{ToolIndex, ToolView};
-use windlass_spec::{ToolName, ToolSpecification};
-use windlass_tools::{BUILTIN, BindingMode, Tool, ToolLibrary, builtin_specifications};
+use windlass_service::{ToolQuery, ToolStatus};
 
-use super::lifecycle::Past;
 use crate::Outcome;
 use crate::arguments::{ToolsFind, ToolsList, WhichTools};
-use crate::libraries::{self, Sought};
+use crate::program::Program;
 use crate::report::Reporter;
 use crate::schema::read_file;
-use crate::settings;
 use crate::table::{one_line, say_table};
 use crate::terminal::{complain, put};
 
 /// How much of a description is listed.
 const DESCRIPTION: usize = 80;
 
-/// What is listed of a tool.
-struct Row {
-    name: ToolName,
-    /// The library with an implementation; nothing if none was named, or it has none that fits.
-    library: Option<String>,
-    signature: Result<String, String>,
-    specification: Option<Arc<ToolSpecification>>,
-    description: String,
-    schema: Value,
-}
-
-pub(super) fn run(command: &ToolsList, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let Some(mut rows) = rows(&command.which, reporter)? else {
+pub(super) fn run(
+    program: &Program,
+    command: &ToolsList,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
+    let (service, identity) = (
+        program.service(command.data.as_deref()),
+        program.identity()?,
+    );
+    let Some(query) = query(&command.which, reporter)? else {
         return Ok(Outcome::Failed);
     };
-    rows.sort_by(|a, b| (&a.name, &a.library).cmp(&(&b.name, &b.library)));
-    let configuration = &settings::configured()?.configuration;
-    let past = Past::read(command.data.as_deref())?;
+    let tools = service.list_tools(&identity, &query)?;
     if command.which.json {
-        for row in &rows {
-            put(&format!("{}\n", as_json(row, &past, configuration)))?;
+        for tool in &tools {
+            put(&format!("{}\n", as_json(tool)))?;
         }
         return Ok(Outcome::Done);
     }
-    let told: Vec<[String; 5]> = rows
+    let rows: Vec<[String; 5]> = tools
         .iter()
-        .map(|row| {
-            let stage = past.stage(&row.name, row.specification.as_deref(), configuration);
-            let signature = match &row.signature {
-                Ok(signature) => signature.clone(),
+        .map(|tool| {
+            let signature = match &tool.entry.signature {
+                Ok(signature) => signature.to_string(),
                 Err(_) => "(no signature says it; see `windlass tools describe`)".to_owned(),
             };
             [
-                row.name.to_string(),
-                row.library.clone().unwrap_or_else(|| "-".to_owned()),
-                risk(row, configuration).unwrap_or_else(|| "-".to_owned()),
-                stage.as_str().to_owned(),
+                tool.entry.name.to_string(),
+                library(tool.entry.library.as_deref()),
+                tool.risk
+                    .map_or_else(|| "-".to_owned(), |risk| risk.to_string()),
+                tool.stage.as_str().to_owned(),
                 signature,
             ]
         })
         .collect();
-    say_table(["TOOL", "LIBRARY", "RISK", "STATE", "SIGNATURE"], &told)?;
+    say_table(["TOOL", "LIBRARY", "RISK", "STATE", "SIGNATURE"], &rows)?;
     Ok(Outcome::Done)
 }
 
-pub(super) fn find(command: &ToolsFind, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let Some(rows) = rows(&command.which, reporter)? else {
+pub(super) fn find(
+    program: &Program,
+    command: &ToolsFind,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
+    let (service, identity) = (program.service(None), program.identity()?);
+    let Some(query) = query(&command.which, reporter)? else {
         return Ok(Outcome::Failed);
     };
-    let index = ToolIndex::build(rows.iter().map(|row| ToolView {
-        name: row.name.as_str(),
-        description: &row.description,
-        input_schema: &row.schema,
-    }));
-    let hits = index.search(&command.query, command.limit);
+    let found = service.find_tools(&identity, &command.query, command.limit, &query)?;
     if command.which.json {
-        for hit in &hits {
-            let row = &rows[hit.index];
-            let told = json!({
-                "name": row.name, "library": row.library, "score": hit.score,
-                "description": row.description,
+        for tool in &found {
+            let printed = json!({
+                "name": tool.entry.name, "library": tool.entry.library, "score": tool.score,
+                "description": tool.entry.description,
             });
-            put(&format!("{told}\n"))?;
+            put(&format!("{printed}\n"))?;
         }
         return Ok(Outcome::Done);
     }
-    if hits.is_empty() {
+    if found.is_empty() {
         complain("no tool has anything to do with that")?;
         return Ok(Outcome::Done);
     }
-    let told: Vec<[String; 4]> = hits
+    let rows: Vec<[String; 4]> = found
         .iter()
-        .map(|hit| {
-            let row = &rows[hit.index];
+        .map(|tool| {
             [
-                row.name.to_string(),
-                row.library.clone().unwrap_or_else(|| "-".to_owned()),
-                format!("{:.2}", hit.score),
-                one_line(&row.description, DESCRIPTION),
+                tool.entry.name.to_string(),
+                library(tool.entry.library.as_deref()),
+                format!("{:.2}", tool.score),
+                one_line(&tool.entry.description, DESCRIPTION),
             ]
         })
         .collect();
-    say_table(["TOOL", "LIBRARY", "SCORE", "DESCRIPTION"], &told)?;
+    say_table(["TOOL", "LIBRARY", "SCORE", "DESCRIPTION"], &rows)?;
     Ok(Outcome::Done)
 }
 
 /// The tools that are meant. `None` if the agent file has mistakes, which were reported.
-fn rows(which: &WhichTools, reporter: &Reporter) -> anyhow::Result<Option<Vec<Row>>> {
-    let named = match &which.library {
-        Some(name) => Some(libraries::find(name, Sought::default())?),
+fn query(which: &WhichTools, reporter: &Reporter) -> anyhow::Result<Option<ToolQuery>> {
+    let declared = match &which.agent_file {
         None => None,
-    };
-    Ok(Some(match (&which.agent_file, &named) {
-        (None, Some(library)) => of_library(library),
-        (None, None) => libraries::shipped()?.iter().flat_map(of_library).collect(),
-        (Some(path), _) => {
+        Some(path) => {
             let Some(file) = read_file(path, reporter)? else {
                 return Ok(None);
             };
-            let row = |tool: &Arc<_>| declared(tool, named.as_ref());
-            file.tools().iter().map(row).collect()
+            Some(file.tools().to_vec())
         }
+    };
+    Ok(Some(ToolQuery {
+        library: which.library.clone(),
+        declared,
     }))
 }
 
-fn of_library(library: &ToolLibrary) -> Vec<Row> {
-    let own = match library.name() == BUILTIN {
-        true => builtin_specifications(),
-        false => Vec::new(),
-    };
-    let row = |tool: &Tool| Row {
-        name: tool.name().clone(),
-        library: Some(library.name().to_owned()),
-        signature: tool.signature().map(|signature| signature.to_string()),
-        specification: own.iter().find(|own| own.name() == tool.name()).cloned(),
-        description: tool.description().to_owned(),
-        schema: tool.schema().clone(),
-    };
-    library.iter().map(row).collect()
+fn library(name: Option<&str>) -> String {
+    name.unwrap_or("-").to_owned()
 }
 
-fn declared(tool: &Arc<ToolSpecification>, library: Option<&ToolLibrary>) -> Row {
-    let library = library.filter(|library| library.bind_tool(tool, BindingMode::Exact).is_ok());
-    Row {
-        name: tool.name().clone(),
-        library: library.map(|library| library.name().to_owned()),
-        signature: Ok(tool.signature().to_string()),
-        specification: Some(Arc::clone(tool)),
-        description: tool.description().to_owned(),
-        schema: tool.schema().clone(),
-    }
-}
-
-fn risk(row: &Row, configuration: &Configuration) -> Option<String> {
-    let set = configuration.risk().get(&row.name).copied();
-    let declared = || row.specification.as_ref()?.attributes().risk;
-    Some(set.or_else(declared)?.to_string())
-}
-
-fn as_json(row: &Row, past: &Past, configuration: &Configuration) -> Value {
-    let specification = row.specification.as_deref();
-    let settings = configuration.tool(&row.name, specification);
-    let statistics = past.statistics(&row.name);
+fn as_json(tool: &ToolStatus) -> Value {
+    let (entry, settings) = (&tool.entry, &tool.settings);
+    let statistics = tool.statistics.as_ref();
     json!({
-        "name": row.name,
-        "library": row.library,
-        "signature": row.signature.as_ref().ok(),
-        "inexpressible": row.signature.as_ref().err(),
-        "risk": risk(row, configuration),
-        "state": past.stage(&row.name, specification, configuration).as_str(),
+        "name": entry.name,
+        "library": entry.library,
+        "signature": entry.signature.as_ref().ok().map(ToString::to_string),
+        "inexpressible": entry.signature.as_ref().err(),
+        "risk": tool.risk.map(|risk| risk.to_string()),
+        "state": tool.stage.as_str(),
         "category": settings.category,
         "enabled": settings.switched_off.is_none(),
         "switched_off": settings.switched_off,
@@ -180,6 +133,6 @@ fn as_json(row: &Row, past: &Past, configuration: &Configuration) -> Value {
         "rate_limits": settings.rate_limits,
         "success_count": statistics.map_or(0, |of| of.success_count),
         "failure_count": statistics.map_or(0, |of| of.failure_count),
-        "description": row.description,
+        "description": entry.description,
     })
 }

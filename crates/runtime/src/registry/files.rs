@@ -5,7 +5,7 @@ use std::env;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use windlass_config::{Layer, Source, load};
+use windlass_config::{Configuration, Layer, Source, load};
 use windlass_policy::DEFAULT_POLICIES;
 
 use super::{ConfigurationError, Configured};
@@ -20,7 +20,7 @@ const ADMIN_FILE: &str = "/etc/windlass/windlass.toml";
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The files a configuration comes from, and what is said beside them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigurationFiles {
     /// The files, by layer. Those that are not there say nothing.
     pub files: Vec<(Layer, PathBuf)>,
@@ -82,6 +82,19 @@ impl ConfigurationFiles {
     /// # Errors
     /// If one cannot be read, or what they say cannot be used.
     pub fn read(&self, expected: &Read) -> Result<(Configured, Read), ConfigurationError> {
+        self.read_with(expected, |_| self.usual_policies.clone())
+    }
+
+    /// The same, where the configuration says which policies hold if it names none, such as those in its
+    /// data directory.
+    ///
+    /// # Errors
+    /// If one cannot be read, or what they say cannot be used.
+    pub fn read_with(
+        &self,
+        expected: &Read,
+        usual_policies: impl FnOnce(&Configuration) -> Option<PathBuf>,
+    ) -> Result<(Configured, Read), ConfigurationError> {
         let mut texts = BTreeMap::new();
         let mut sources = Vec::new();
         for (layer, path) in &self.files {
@@ -115,12 +128,12 @@ impl ConfigurationFiles {
             .map_err(ConfigurationError::Mistakes)?;
         let named = self.policies.as_deref();
         let named = named.or_else(|| loaded.configuration.policies());
-        let (policy_file, policies) = match (named, &self.usual_policies) {
+        let (policy_file, policies) = match (named, usual_policies(&loaded.configuration)) {
             (Some(path), _) => (Some(path.to_owned()), read(path, "policy file", true)?),
             (None, Some(path)) => {
-                let must_be = expected.texts.contains_key(path);
-                let text = read(path, "policy file", must_be)?;
-                (text.is_some().then(|| path.clone()), text)
+                let must_be = expected.texts.contains_key(&path);
+                let text = read(&path, "policy file", must_be)?;
+                (text.is_some().then_some(path), text)
             }
             (None, None) => (None, None),
         };

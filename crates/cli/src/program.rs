@@ -1,0 +1,118 @@
+//! What all commands share: who typed them, and the service they call.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+use windlass_service::{ErrorKind, Identity, Notice, Overrides, RunOptions, Service, ServiceError};
+
+use crate::Outcome;
+use crate::arguments::ConfigurationOptions;
+use crate::terminal::{complain, put};
+
+/// The program as it was started.
+pub(crate) struct Program {
+    configuration: ConfigurationOptions,
+}
+
+impl Program {
+    pub(crate) fn new(configuration: ConfigurationOptions) -> Self {
+        Self { configuration }
+    }
+
+    /// The user who typed the command.
+    pub(crate) fn identity(&self) -> anyhow::Result<Identity> {
+        Ok(Identity::local()?)
+    }
+
+    /// The service, with the data directory that was typed.
+    pub(crate) fn service(&self, data: Option<&Path>) -> Service {
+        self.open(self.overrides(data), Notices::Text)
+    }
+
+    /// The service for a command that runs an agent with these options.
+    pub(crate) fn service_for(
+        &self,
+        data: Option<&Path>,
+        options: &RunOptions,
+        notices: Notices,
+    ) -> Service {
+        let overrides = Overrides {
+            policies: options.policy.clone(),
+            environment: options.environment.clone(),
+            learning: options.learning(),
+            ..self.overrides(data)
+        };
+        self.open(overrides, notices)
+    }
+
+    fn overrides(&self, data: Option<&Path>) -> Overrides {
+        Overrides {
+            data: data.map(Path::to_owned),
+            set: self.configuration.set.clone(),
+            ..Overrides::default()
+        }
+    }
+
+    fn open(&self, mut overrides: Overrides, notices: Notices) -> Service {
+        overrides.notify = Some(Arc::new(move |notice| notices.print(notice)));
+        Service::open(self.configuration.config.as_deref(), overrides)
+    }
+}
+
+/// How notices are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notices {
+    /// As text on standard error.
+    Text,
+    /// Changes of the configuration as JSON Lines on standard output, the rest as text.
+    JsonLines,
+}
+
+impl Notices {
+    fn print(self, notice: &Notice) {
+        let (text, line) = match notice {
+            Notice::Model(name) => (format!("model: {name}"), None),
+            Notice::Warning(warning) => (warning.clone(), None),
+            Notice::ConfigurationReloaded { digest } => (
+                format!("the configuration was changed; {digest} holds from now on"),
+                Some(json!({"event": "configuration_changed", "configuration": digest})),
+            ),
+            Notice::ConfigurationRefused { reason } => (
+                format!(
+                    "the configuration was changed, and is not used: {reason}\nwhat held before still does"
+                ),
+                Some(json!({"event": "configuration_refused", "why": reason})),
+            ),
+        };
+        // The reader may have gone away.
+        let _ = match line.filter(|_| self == Self::JsonLines) {
+            Some(line) => put(&format!("{line}\n")),
+            None => complain(&text),
+        };
+    }
+}
+
+/// How a command ended: one that was refused says why, also to programs, and has the exit code of the
+/// kind of error.
+pub(crate) fn ended(result: anyhow::Result<Outcome>, as_json: bool) -> anyhow::Result<Outcome> {
+    let error = match result {
+        Ok(outcome) => return Ok(outcome),
+        Err(error) => error.downcast::<ServiceError>()?,
+    };
+    let code = match error.kind() {
+        ErrorKind::Invalid => 2,
+        ErrorKind::Denied => 3,
+        ErrorKind::NotFound => 7,
+        ErrorKind::Conflict => 8,
+        ErrorKind::Failed => return Err(error.into()),
+    };
+    complain(&format!("error: {error}"))?;
+    if as_json {
+        let printed = json!({
+            "error": error.code(), "message": error.message(), "hint": error.hint(),
+        });
+        put(&format!("{printed}\n"))?;
+    }
+    Ok(Outcome::Code(code))
+}

@@ -1,0 +1,181 @@
+//! The shortest way from an agent file to an answer.
+
+use std::path::Path;
+use std::sync::Arc;
+
+
+use windlass_spec::{AgentFile, AgentName, ErrorCategory, RunId};
+use windlass_tools::ToolLibrary;
+
+use crate::choice::NoModel;
+use crate::crew::CrewError;
+use crate::driver::DriveError;
+use crate::durable::DurableError;
+use crate::work::Work;
+
+/// An agent read from a file, ready to be given tasks.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use windlass::{Agent, Message, ReflexModel, builtin_library};
+///
+/// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello.gram");
+/// let agent = Agent::from_file(file)?;
+/// let library = builtin_library("hello").ok_or("there is no such library")?;
+/// let done = agent
+///     .run_with(&library, "Greet Ada.")
+///     .model(ReflexModel::new())
+///     .after([Message::user("Hi!"), Message::assistant("Hello. Whom shall I greet?")])
+///     .max_iterations(4)
+///     .await?;
+/// assert_eq!(done.answer(), "Hello, Ada! Nice to meet you.");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Agent {
+    file: Arc<AgentFile>,
+    name: AgentName,
+}
+
+/// Why an agent cannot be had or could not do its task.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("the file `{path}` cannot be read: {error}")]
+    File {
+        /// Which.
+        path: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The text is no agent file.
+    #[error("the agent file has mistakes\n{}", .0.join("\n"))]
+    Text(Vec<String>),
+    /// There is no such agent in the file, or it does not say which is meant.
+    #[error("{0}")]
+    WhichAgent(String),
+    /// The task cannot be set.
+    #[error("{0}")]
+    Task(String),
+    /// The agent cannot be put to work.
+    #[error(transparent)]
+    Crew(#[from] CrewError),
+    /// Its model cannot be asked.
+    #[error(transparent)]
+    Model(#[from] NoModel),
+    /// The journal cannot be opened.
+    #[error(transparent)]
+    Store(#[from] DurableError),
+    /// The run could not be driven on; its journal is as it was.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+    /// The run failed.
+    #[error("{message} ({})", category.guidance())]
+    Failed {
+        /// The run, for its trace.
+        run: RunId,
+        /// What kind of failure it was.
+        category: ErrorCategory,
+        /// What happened.
+        message: String,
+    },
+}
+
+impl Agent {
+    /// The agent that a file declares: the one that is no other's sub-agent.
+    ///
+    /// # Errors
+    /// If the file cannot be read, has mistakes, or declares several such agents; then
+    /// [`Agent::named_in_file`] says which.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::from_text(&text(path.as_ref())?)
+    }
+
+    /// The agent of that name in a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, has mistakes, or does not declare the agent.
+    pub fn named_in_file(name: &str, path: impl AsRef<Path>) -> Result<Self, Error> {
+        let file = parsed(&text(path.as_ref())?)?;
+        let agent = file.agent(name).map(|agent| agent.name().clone());
+        let name = agent.ok_or_else(|| {
+            Error::WhichAgent(format!("there is no agent `{name}`: {}", names(&file)))
+        })?;
+        let file = Arc::new(file);
+        Ok(Self { file, name })
+    }
+
+    /// The agent that a text declares.
+    ///
+    /// # Errors
+    /// If the text has mistakes or declares several agents.
+    pub fn from_text(text: &str) -> Result<Self, Error> {
+        let file = parsed(text)?;
+        let mut roots = file.roots().map(|agent| agent.name().clone());
+        let name = match (roots.next(), roots.next()) {
+            (Some(only), None) => only,
+            (None, _) => return Err(Error::WhichAgent("no agent is declared".to_owned())),
+            (Some(_), Some(_)) => {
+                let told = format!("several agents are declared: {}", names(&file));
+                return Err(Error::WhichAgent(told));
+            }
+        };
+        drop(roots);
+        let file = Arc::new(file);
+        Ok(Self { file, name })
+    }
+
+    /// What is declared of it.
+    #[must_use]
+    pub fn declaration(&self) -> &windlass_spec::Agent {
+        // The name is that of an agent of the file, from the constructors above.
+        self.file
+            .agent(self.name.as_str())
+            .unwrap_or(&self.file.agents()[0])
+    }
+
+    /// All that its file declares.
+    #[must_use]
+    pub fn file(&self) -> &AgentFile {
+        &self.file
+    }
+
+    /// Gives it a task, with implementations of its tools from `library`. Nothing happens until the
+    /// work is awaited or streamed.
+    pub fn run_with(&self, library: &ToolLibrary, task: impl Into<String>) -> Work {
+        Work::new(self.clone(), library.clone(), task.into())
+    }
+}
+
+fn text(path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(path).map_err(|error| Error::File {
+        path: path.display().to_string(),
+        error,
+    })
+}
+
+fn parsed(text: &str) -> Result<AgentFile, Error> {
+    let reading = windlass_spec::read(text);
+    reading.file.ok_or_else(|| {
+        let mistakes = reading.diagnostics.iter();
+        let mistakes = mistakes.filter(|diagnostic| diagnostic.is_error());
+        let told = mistakes.map(|diagnostic| {
+            let before = &text.as_bytes()[..diagnostic.span.start as usize];
+            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            format!("line {line}: {}", diagnostic.message)
+        });
+        Error::Text(told.collect())
+    })
+}
+
+fn names(file: &AgentFile) -> String {
+    let names: Vec<&str> = file
+        .agents()
+        .iter()
+        .map(|agent| agent.name().as_str())
+        .collect();
+    names.join(", ")
+}

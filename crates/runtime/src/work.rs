@@ -1,0 +1,453 @@
+//! One task in the hands of an agent: what it may use and how much, and the answer, awaited or
+//! streamed.
+
+use std::fmt;
+use std::future::IntoFuture;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use windlass_core::approval::{Approval, PersonDecision};
+use windlass_core::gate::Governance;
+use windlass_core::run::{Event, Run, RunEnd, Settings, Task};
+use windlass_model::{HostedSettings, ModelClient, ModelEvent};
+use crate::{
+    Asked, Configured, CrewError, Driver, GapAtLoad, InMemory, Learning, NewTask, Progress,
+    Stop, Stored, choose_model, local_identity, now, watch_nothing,
+};
+use windlass_spec::{AgentResponse, CallId, Message, RunId};
+use windlass_tools::{BindingMode, ToolLibrary, ToolProgress};
+
+use crate::agent::{Agent, Error};
+use crate::assembly::{Models, assemble, program_assembly};
+
+/// A task given to an agent. Awaiting it does the task; [`Work::stream`] tells what happens
+/// meanwhile.
+#[must_use = "nothing happens until the work is awaited or streamed"]
+pub struct Work {
+    agent: Agent,
+    library: ToolLibrary,
+    mode: BindingMode,
+    model: Option<Arc<dyn ModelClient>>,
+    task: Task,
+    settings: Settings,
+    stop: Stop,
+    data: Option<PathBuf>,
+    governance: Governance,
+    configured: Option<Configured>,
+    learning: Option<Learning>,
+    decider: Option<Decider>,
+}
+
+/// Decides about what a run asks people; `None` leaves the question open.
+type Decider = Arc<dyn Fn(&Approval) -> Option<PersonDecision> + Send + Sync>;
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work")
+            .field("agent", self.agent.declaration().name())
+            .field("task", &self.task.description)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Work {
+    pub(crate) fn new(agent: Agent, library: ToolLibrary, description: String) -> Self {
+        Self {
+            agent,
+            library,
+            mode: BindingMode::Exact,
+            model: None,
+            task: Task {
+                description,
+                ..Task::default()
+            },
+            settings: Settings::default(),
+            stop: Stop::default(),
+            data: None,
+            governance: Governance::default(),
+            configured: None,
+            learning: Some(Learning::default()),
+            decider: None,
+        }
+    }
+
+    /// Asks this model instead of the one the agent declares; its sub-agents ask it too.
+    pub fn model(mut self, model: impl ModelClient + 'static) -> Self {
+        self.model = Some(Arc::new(model));
+        self
+    }
+
+    /// What was said before the task, oldest first.
+    pub fn after(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
+        self.task.conversation = messages.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Lets the agent use only these of its tools.
+    pub fn available_tools<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.task.available_tools = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// How closely implementations must follow their specifications.
+    pub fn binding(mut self, mode: BindingMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// How many turns it has, instead of 10.
+    pub fn max_iterations(mut self, limit: u32) -> Self {
+        self.settings.max_iterations = limit;
+        self
+    }
+
+    /// How long it may take, in whole seconds.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.settings.max_seconds = Some(limit.as_secs().max(1));
+        self
+    }
+
+    /// All limits at once.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Stops the work from elsewhere.
+    pub fn stopped_by(mut self, stop: Stop) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Keeps the run in this directory, where `windlass trace` finds it. Without it, the run is kept
+    /// in memory and gone when it is over.
+    pub fn kept_in(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.data = Some(directory.into());
+        self
+    }
+
+    /// What holds for the agent's calls: policies, environment, undo window. Without it, the policies
+    /// that the documentation shows.
+    pub fn governed_by(mut self, governance: Governance) -> Self {
+        self.governance = governance;
+        self
+    }
+
+    /// Puts the work under a configuration, policies and all, instead of what
+    /// [`Work::governed_by`] says.
+    ///
+    /// ```
+    /// # use windlass::{Agent, ReflexModel, builtin_library};
+    /// use windlass::{ConfigurationFiles, Read};
+    /// # fn show(agent: &Agent) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let library = builtin_library("hello").ok_or("no library")?;
+    /// let files = ConfigurationFiles::find(None, std::path::Path::new("."));
+    /// let (configured, _) = files.read(&Read::default())?;
+    /// let work = agent.run_with(&library, "Greet Ada.").configured(configured);
+    /// # Ok(()) }
+    /// ```
+    pub fn configured(mut self, configured: Configured) -> Self {
+        self.configured = Some(configured);
+        self
+    }
+
+    /// What is recalled for the task and learned from the run, if that is kept in a directory; nothing with
+    /// `None`. A configuration says it otherwise.
+    ///
+    /// ```
+    /// # use windlass::{Agent, Learning, builtin_library};
+    /// # fn show(agent: &Agent) -> Option<()> {
+    /// # let library = builtin_library("hello")?;
+    /// // The playbook in the directory is read and stays as it is.
+    /// let frozen = Learning { learns: false, ..Learning::default() };
+    /// let work = agent.run_with(&library, "Greet Ada.").kept_in("data").learning(Some(frozen));
+    /// # drop(work);
+    /// # Some(())
+    /// # }
+    /// ```
+    pub fn learning(mut self, learning: Option<Learning>) -> Self {
+        self.learning = learning;
+        self
+    }
+
+    /// Decides about what the run asks people, on behalf of the user this program runs as. What it
+    /// leaves open, and everything without it, makes the work end as waiting for a person; of a run
+    /// that is kept, `windlass approvals` decides then.
+    ///
+    /// ```
+    /// # use windlass::{Agent, PersonDecision, ReflexModel, builtin_library};
+    /// # fn show(agent: &Agent) -> Option<()> {
+    /// # let library = builtin_library("hello")?;
+    /// let work = agent.run_with(&library, "Greet Ada.").deciding(|asked| {
+    ///     let call = asked.question().authorize()?;
+    ///     (call.tool_name.as_str() == "sayHello").then_some(PersonDecision::Approve)
+    /// });
+    /// # drop(work);
+    /// # Some(())
+    /// # }
+    /// ```
+    pub fn deciding(
+        mut self,
+        decider: impl Fn(&Approval) -> Option<PersonDecision> + Send + Sync + 'static,
+    ) -> Self {
+        self.decider = Some(Arc::new(decider));
+        self
+    }
+
+    /// Begins the work and tells what happens, up to the answer. Must be called within a tokio
+    /// runtime; dropping the stream stops the work.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use windlass::{Agent, ReflexModel, Update, builtin_library};
+    /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello.gram");
+    /// # let library = builtin_library("hello").ok_or("there is no such library")?;
+    /// # let model = ReflexModel::new();
+    /// let work = Agent::from_file(file)?.run_with(&library, "Greet Ada.").model(model);
+    /// let mut updates = work.stream();
+    /// while let Some(update) = updates.next().await {
+    ///     match update? {
+    ///         Update::Said(text) => print!("{text}"),
+    ///         Update::Happened { event, .. } => println!("{event:?}"),
+    ///         Update::Progressed { progress, .. } => println!("{progress:?}"),
+    ///         Update::Done(done) => assert_eq!(done.answer(), "Hello, Ada! Nice to meet you."),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stream(self) -> Updates {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let stop = self.stop.clone();
+        let told = sender.clone();
+        let watch = Arc::new(move |run: &RunId, progress: Progress<'_>| {
+            let update = match progress {
+                Progress::Model(ModelEvent::Text { text }) => Update::Said(text.clone()),
+                Progress::Event(event) => Update::Happened {
+                    run: run.clone(),
+                    event: Box::new(event.clone()),
+                },
+                Progress::Tool(call, progress) => Update::Progressed {
+                    call: call.clone(),
+                    progress: progress.clone(),
+                },
+                Progress::Model(_) | Progress::Warning(_) | Progress::Done(_) => return,
+            };
+            // Whoever listened may have gone.
+            let _ = told.send(Ok(update));
+        });
+        tokio::spawn(async move {
+            let done = self.done(watch).await;
+            let _ = sender.send(done.map(|done| Update::Done(Box::new(done))));
+        });
+        Updates { receiver, stop }
+    }
+
+    async fn done(self, watch: crate::Watch) -> Result<Completed, Error> {
+        let driver = self.driver()?.watched_by(watch);
+        let new = NewTask {
+            task_id: None,
+            task: self.task,
+            settings: self.settings,
+            // Its tools are functions of this program: no other can resume it.
+            assembly: program_assembly(driver.crew()),
+        };
+        let run = driver.start(new).await?;
+        match run.end() {
+            Some(RunEnd::Failed { category, message }) => Err(Error::Failed {
+                run: run.id().clone(),
+                category: *category,
+                message: message.clone(),
+            }),
+            _ => Ok(Completed {
+                response: run.response(),
+                run,
+            }),
+        }
+    }
+
+    fn driver(&self) -> Result<Driver, Error> {
+        if self.task.description.trim().is_empty() {
+            return Err(Error::Task("the task is empty: say what to do".to_owned()));
+        }
+        let (agents, lead) = (self.agent.file().agents(), self.agent.declaration());
+        let instead = match &self.model {
+            Some(model) => Some(Arc::clone(model)),
+            None => choose_model(agents, lead, None)?.instead,
+        };
+        let models = Models {
+            instead,
+            settings: HostedSettings::default(),
+        };
+        let crew = assemble(agents, lead, &self.library, self.mode, &models);
+        let crew = crew.inspect_err(|error| self.note_gap(error))?;
+        let mut crew = crew.governed_by(self.governance.clone());
+        if let Some(learning) = &self.learning {
+            crew = crew.learning(learning.clone());
+        }
+        match &self.configured {
+            Some(configured) => crew.configure(configured)?,
+            None => crew.check_rules()?,
+        }
+        let driver = match &self.data {
+            None => {
+                let kept = InMemory::default();
+                let driver = Driver::new(crew, Arc::new(kept.clone()));
+                self.decided(driver, move |call, decision| {
+                    let by = local_identity().ok()?;
+                    kept.decide(call, &by, decision, now())?.ok().map(drop)
+                })
+            }
+            Some(directory) => {
+                let stored = Stored::open(directory)?;
+                let driver = Driver::new(crew, Arc::new(stored.clone()));
+                self.decided(driver, move |call, decision| {
+                    let decided = stored
+                        .store()
+                        .decide(call, None, stored.who(), decision, now());
+                    decided.ok().map(drop)
+                })
+            }
+        };
+        Ok(driver.stopped_by(self.stop.clone()))
+    }
+
+    /// Keeps what the agent lacks, where runs are kept. That it could not be put to work is what the caller
+    /// is told; that this could not be kept would only hide it.
+    fn note_gap(&self, error: &CrewError) {
+        let (agents, lead) = (self.agent.file().agents(), self.agent.declaration());
+        let gap = GapAtLoad::of(error, agents, lead, &self.library);
+        if let (Some(gap), Some(directory)) = (gap, &self.data) {
+            let stored = Stored::open(directory);
+            let _ = stored.and_then(|stored| stored.note_gap_at_load(&gap));
+        }
+    }
+
+    /// The driver with the decider, whose decisions are taken by `take`.
+    fn decided(
+        &self,
+        driver: Driver,
+        take: impl Fn(&CallId, PersonDecision) -> Option<()> + Send + Sync + 'static,
+    ) -> Driver {
+        let Some(decider) = self.decider.clone() else {
+            return driver;
+        };
+        let take = Arc::new(take);
+        driver.asking(Arc::new(move |asked: Approval| {
+            let (decider, take) = (Arc::clone(&decider), Arc::clone(&take));
+            Box::pin(async move {
+                // Both may wait, for a person or for the disk.
+                let decided =
+                    tokio::task::spawn_blocking(move || take(asked.call(), decider(&asked)?));
+                match decided.await {
+                    Ok(Some(())) => Asked::Decided,
+                    _ => Asked::NotDecided,
+                }
+            })
+        }))
+    }
+}
+
+impl IntoFuture for Work {
+    type Output = Result<Completed, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.done(watch_nothing()))
+    }
+}
+
+/// A run that came to its end with an answer, though perhaps only with what was known when it ran
+/// out of turns or time; [`Completed::end`] tells.
+#[derive(Debug)]
+pub struct Completed {
+    response: AgentResponse,
+    run: Run,
+}
+
+impl Completed {
+    /// The answer.
+    #[must_use]
+    pub fn answer(&self) -> &str {
+        self.response.answer.as_str()
+    }
+
+    /// The answer with its reasoning, its calls and its confidence.
+    #[must_use]
+    pub fn response(&self) -> &AgentResponse {
+        &self.response
+    }
+
+    /// How the run ended.
+    #[must_use]
+    pub fn end(&self) -> RunEnd {
+        self.run.standing().unwrap_or(RunEnd::Cancelled)
+    }
+
+    /// What the run waits for a person to decide.
+    pub fn questions(&self) -> impl Iterator<Item = &Approval> {
+        self.run.questions()
+    }
+
+    /// The whole run: turns, calls, costs.
+    #[must_use]
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+}
+
+/// Something that happens while an agent works.
+#[derive(Debug)]
+pub enum Update {
+    /// The model says something more.
+    Said(String),
+    /// Something was written to the journal of the run, or of a sub-agent's.
+    Happened {
+        /// Which run.
+        run: RunId,
+        /// What.
+        event: Box<Event>,
+    },
+    /// A tool tells how far a call has come.
+    Progressed {
+        /// Which call.
+        call: CallId,
+        /// How far.
+        progress: ToolProgress,
+    },
+    /// The work is done; nothing follows.
+    Done(Box<Completed>),
+}
+
+/// What happens while an agent works, in order. Dropping it stops the work.
+#[derive(Debug)]
+pub struct Updates {
+    receiver: mpsc::UnboundedReceiver<Result<Update, Error>>,
+    stop: Stop,
+}
+
+impl Updates {
+    /// The next thing that happens; `None` after the last.
+    pub async fn next(&mut self) -> Option<Result<Update, Error>> {
+        self.receiver.recv().await
+    }
+}
+
+impl futures::Stream for Updates {
+    type Item = Result<Update, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.receiver.poll_recv(context)
+    }
+}
+
+impl Drop for Updates {
+    fn drop(&mut self) {
+        self.stop.at_once.cancel();
+    }
+}

@@ -1,0 +1,360 @@
+//! Approvals: what agents ask people, and what people decide about it. A decision is one operation with
+//! one set of answers, whichever door it comes through.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use windlass_core::approval::{
+    self, Approval, ApprovalStatus, Authorize, Digest, PersonDecision, Reach, Standing,
+    least_security_level,
+};
+use windlass_core::risk::{Assessment, ToolRisk};
+use windlass_core::run::Run;
+use windlass_spec::{CallId, RiskLevel, SecurityLevel, Timestamp, ToolSpecification};
+use windlass_store::{ApprovalFilter, Error, StandingId, Store};
+
+use crate::call_ids::{Candidate, Sought, pick};
+use crate::error::ServiceError;
+use crate::identity::{Identity, Scope};
+use crate::outermost::is_part_of;
+use crate::service::Service;
+
+/// A question with the run it is about.
+#[derive(Debug, Clone)]
+pub struct ApprovalDetails {
+    /// The question.
+    pub approval: Approval,
+    /// The run that asks it, if its journal can be read.
+    pub run: Option<Run>,
+}
+
+impl ApprovalDetails {
+    /// What is declared of the tool that would run.
+    #[must_use]
+    pub fn specification(&self) -> Option<&Arc<ToolSpecification>> {
+        let call = self.approval.question().authorize()?;
+        self.run.as_ref()?.specification(call.tool_name.as_str())
+    }
+
+    /// How the risk of what would run was assessed.
+    #[must_use]
+    pub fn assessment(&self) -> Option<Assessment> {
+        let tool = ToolRisk::of_specification(self.specification()?);
+        Some(tool.with_arguments(self.approval.arguments()?))
+    }
+
+    /// The risk and the security level of the call with these arguments instead of those that are asked
+    /// for. Arguments can only raise them.
+    #[must_use]
+    pub fn gravity_with(&self, arguments: &Map<String, Value>) -> Option<(RiskLevel, SecurityLevel)> {
+        let call = self.approval.question().authorize()?;
+        let edited = self
+            .specification()
+            .map(|tool| ToolRisk::of_specification(tool).with_arguments(arguments).level);
+        let risk = edited.map_or(call.risk, |edited| edited.max(call.risk));
+        Some((risk, call.security_level.max(least_security_level(risk))))
+    }
+
+    /// The arguments that are left out and that the call gets by declaration.
+    #[must_use]
+    pub fn defaults(&self) -> Map<String, Value> {
+        let (Some(given), Some(tool)) = (self.approval.arguments(), self.specification()) else {
+            return Map::new();
+        };
+        match tool
+            .signature()
+            .with_defaults(&Value::Object(given.clone()))
+        {
+            Value::Object(all) => all
+                .into_iter()
+                .filter(|(name, _)| !given.contains_key(name))
+                .collect(),
+            _ => Map::new(),
+        }
+    }
+
+    /// Checks edited arguments against what the tool takes.
+    ///
+    /// # Errors
+    /// If the question is about no call, or its tool does not take them.
+    pub fn check_arguments(&self, arguments: &Value) -> Result<(), ServiceError> {
+        let Some(call) = self.approval.question().authorize() else {
+            let message = format!("`{}` asks for no call that could be approved", self.approval.call());
+            return Err(ServiceError::invalid("does_not_fit", message));
+        };
+        self.check_against(call, arguments)
+    }
+
+    fn check_against(
+        &self,
+        call: &Authorize,
+        arguments: &Value,
+    ) -> Result<(), ServiceError> {
+        let tool = &call.tool_name;
+        let specification = self.specification().ok_or_else(|| {
+            let message = format!(
+                "the journal does not say what `{tool}` takes, so nothing else can be approved for it"
+            );
+            ServiceError::conflict("no_schema", message)
+        })?;
+        let misfits = specification.signature().misfits(arguments);
+        if misfits.is_empty() {
+            return Ok(());
+        }
+        let misfits: Vec<String> = misfits.iter().map(|misfit| format!("  {misfit}")).collect();
+        let message = format!("the arguments do not fit `{tool}`:\n{}", misfits.join("\n"));
+        let hint = format!("it takes {}", specification.signature());
+        Err(ServiceError::invalid("arguments_do_not_fit", message).with_hint(hint))
+    }
+
+    /// Checks whether the same approval may stand for later calls: only for calls that can be undone, and
+    /// that one person decides about.
+    ///
+    /// # Errors
+    /// If it may not.
+    pub fn check_standing(&self, arguments: Option<&Map<String, Value>>) -> Result<(), ServiceError> {
+        let asked = self.approval.arguments();
+        let gravity = arguments.or(asked).and_then(|arguments| self.gravity_with(arguments));
+        let (Some((risk, level)), Some(call)) = (gravity, self.approval.question().authorize()) else {
+            let message = "only the approval of a call can stand for later calls";
+            return Err(ServiceError::invalid("never_always", message));
+        };
+        let refused = |why: &str| {
+            let message = format!("a standing approval is not possible here: {why}");
+            Err(ServiceError::invalid("never_always", message)
+                .with_hint("approve this one call, without `--always`"))
+        };
+        if risk == RiskLevel::Irreversible {
+            return refused(&format!(
+                "this call of `{}` cannot be undone, and such calls are asked about every time",
+                call.tool_name
+            ));
+        }
+        if level == SecurityLevel::Critical {
+            return refused("two people decide about every CRITICAL call");
+        }
+        Ok(())
+    }
+}
+
+/// For which later calls of the same run an approval stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Always {
+    /// The same tool with the same arguments.
+    Call,
+    /// The same tool.
+    Tool,
+}
+
+/// What a person decides about a question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecisionRequest {
+    /// The decision.
+    pub decision: PersonDecision,
+    /// The digest of what the person was shown; it must be what is asked now.
+    pub digest: Option<Digest>,
+    /// Whether an approval stands for later calls of the run.
+    pub always: Option<Always>,
+}
+
+impl From<PersonDecision> for DecisionRequest {
+    fn from(decision: PersonDecision) -> Self {
+        Self {
+            decision,
+            digest: None,
+            always: None,
+        }
+    }
+}
+
+/// A decision that was taken.
+#[derive(Debug, Clone)]
+pub struct DecisionTaken {
+    /// The question as it is now. It may need a second person.
+    pub approval: Approval,
+    /// The standing approval that came of it.
+    pub standing: Option<StandingId>,
+}
+
+impl Service {
+    /// The questions of the identity's tenant, the oldest first: those with a status if one is given, and
+    /// those of a run and its sub-agents if one is named.
+    ///
+    /// # Errors
+    /// If the identity may not read, or there is no such run.
+    pub fn list_approvals(
+        &self,
+        identity: &Identity,
+        status: Option<ApprovalStatus>,
+        run: Option<&str>,
+    ) -> Result<Vec<Approval>, ServiceError> {
+        identity.require(Scope::Read)?;
+        let run = match run {
+            Some(id) => Some(self.find_run(identity, id)?.0.run),
+            None => None,
+        };
+        let filter = ApprovalFilter {
+            tenant: Some(identity.tenant().as_str().to_owned()),
+            status,
+            ..ApprovalFilter::default()
+        };
+        let mut approvals = self.store()?.approvals(&filter, self.now())?;
+        if let Some(run) = &run {
+            approvals.retain(|approval| is_part_of(approval.run(), run));
+        }
+        Ok(approvals)
+    }
+
+    /// The question that an id means: of a call, of its run, or a part of either that fits only one.
+    ///
+    /// # Errors
+    /// If the identity may not read, or no question or several are meant.
+    pub fn show_approval(
+        &self,
+        identity: &Identity,
+        id: &str,
+    ) -> Result<ApprovalDetails, ServiceError> {
+        let sought = Sought {
+            word: "no_such_approval",
+            what: "question",
+            listed_by: "windlass approvals list --all",
+        };
+        let all = self.list_approvals(identity, None, None)?;
+        let candidates = all.into_iter().map(|approval| Candidate {
+            call: approval.call().clone(),
+            is_open: approval.status() == ApprovalStatus::Pending,
+        });
+        let call = pick(id, candidates, &sought)?;
+        let store = self.store()?;
+        let approval = store.approval(&call, self.now())?;
+        let run = store.fold(approval.run()).ok();
+        Ok(ApprovalDetails { approval, run })
+    }
+
+    /// Decides a question.
+    ///
+    /// # Errors
+    /// If the identity may not approve or this question is not theirs to decide; if the question is
+    /// unknown, decided already or expired, or another digest is asked about; or if edited arguments or an
+    /// answer do not fit. Nothing is decided then.
+    pub fn decide(
+        &self,
+        identity: &Identity,
+        call: &CallId,
+        request: DecisionRequest,
+    ) -> Result<DecisionTaken, ServiceError> {
+        identity.require(Scope::Approve)?;
+        let (store, now) = (self.store()?, self.now());
+        let details = details(&store, identity, call, self)?;
+        check_open(&details.approval)?;
+        // A no is safe at any time.
+        if !matches!(request.decision, PersonDecision::Reject { .. }) {
+            self.check_clock(&details.approval)?;
+        }
+        let edited = match &request.decision {
+            PersonDecision::ApproveEdited { arguments } => {
+                details.check_arguments(&Value::Object(arguments.clone()))?;
+                Some(arguments.clone())
+            }
+            _ => None,
+        };
+        let standing = match request.always {
+            Some(always) => {
+                details.check_standing(edited.as_ref())?;
+                Some(standing(&details.approval, identity, always, edited.as_ref(), now)?)
+            }
+            None => None,
+        };
+        let digest = request.digest.as_ref();
+        let decided = store.decide(call, digest, identity.person(), request.decision, now);
+        let approval = decided.map_err(|error| match error {
+            Error::SecretInStructure => ServiceError::invalid(
+                "secret",
+                "the arguments hold the value of an environment variable that must not be written down",
+            )
+            .with_hint(
+                "variables that end in _KEY, _TOKEN, _SECRET or _PASSWORD are kept out of the journal",
+            ),
+            other => other.into(),
+        })?;
+        let standing = match standing {
+            Some(standing) => Some(store.grant_standing(&standing)?),
+            None => None,
+        };
+        Ok(DecisionTaken { approval, standing })
+    }
+
+    /// Refuses a decision while the clock is behind the time of the question: every time limit would be
+    /// longer than it should be.
+    ///
+    /// # Errors
+    /// If it is.
+    pub fn check_clock(&self, approval: &Approval) -> Result<(), ServiceError> {
+        let (now, asked_at) = (self.now(), approval.request().asked_at);
+        if now >= asked_at {
+            return Ok(());
+        }
+        let message = format!(
+            "the clock went backwards: it is {now} here, but the question was asked at {asked_at}"
+        );
+        Err(ServiceError::conflict("clock", message)
+            .with_hint("set the clock right, then decide; a `reject` is taken at any time"))
+    }
+}
+
+fn details(
+    store: &Arc<Store>,
+    identity: &Identity,
+    call: &CallId,
+    service: &Service,
+) -> Result<ApprovalDetails, ServiceError> {
+    let approval = store.approval(call, service.now())?;
+    if approval.request().principal.tenant != *identity.tenant() {
+        return Err(Error::NoSuchApproval(call.clone()).into());
+    }
+    let run = store.fold(approval.run()).ok();
+    Ok(ApprovalDetails { approval, run })
+}
+
+fn standing(
+    approval: &Approval,
+    identity: &Identity,
+    always: Always,
+    edited: Option<&Map<String, Value>>,
+    now: Timestamp,
+) -> Result<Standing, ServiceError> {
+    let Some(call) = approval.question().authorize() else {
+        let message = "only the approval of a call can stand for later calls";
+        return Err(ServiceError::invalid("never_always", message));
+    };
+    let arguments = edited.or(approval.arguments()).unwrap_or(&call.tool_args);
+    let scope = match always {
+        Always::Tool => approval::Scope::Tool,
+        Always::Call => approval::Scope::ToolWithArguments {
+            digest: Digest::of_call(&call.tool_name, arguments),
+        },
+    };
+    let reach = Reach::Run {
+        run: approval.run().clone(),
+    };
+    let principal = approval.request().principal.clone();
+    let by = identity.principal().clone();
+    Standing::new(principal, call.tool_name.clone(), scope, reach, by, now)
+        .map_err(|error| ServiceError::invalid("never_always", error.to_string()))
+}
+
+/// Refuses a question that can no longer be decided. Who comes in between is found by the store.
+///
+/// # Errors
+/// If it is not pending.
+pub fn check_open(approval: &Approval) -> Result<(), ServiceError> {
+    let call = approval.call().clone();
+    match approval.status() {
+        ApprovalStatus::Pending => Ok(()),
+        ApprovalStatus::Expired => {
+            let at = approval.request().expires_at;
+            Err(Error::Expired { call, at }.into())
+        }
+        status => Err(Error::AlreadyDecided { call, status }.into()),
+    }
+}

@@ -1,0 +1,514 @@
+//! Binds an agent: from its declaration and some options to an agent with its libraries, its model and the
+//! rules it is under, ready for tasks.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use windlass_config::Configuration;
+use windlass_core::run::{Run, Settings, Task};
+use windlass_model::{
+    HostedModel, HostedSettings, ModelClient, RecordingModel, ReflexModel, ReplayModel,
+    ScriptedModel,
+};
+use windlass_runtime::{
+    Crew, CrewError, Driver, GapAtLoad, Models, NewTask, Reload, Watching, assemble, choose_model, watch,
+};
+use windlass_spec::server::ServerName;
+use windlass_spec::{Agent, AgentFile, AgentName, Model};
+use windlass_tools::{Tool, ToolLibrary};
+
+use crate::binding::{BindingRecord, StoredBinding};
+use crate::error::ServiceError;
+use crate::identity::{Identity, Scope};
+use crate::libraries::{library_files, unknown};
+use crate::options::{Attachment, Notice, RunOptions};
+use crate::servers::server_of;
+use crate::service::{Project, Service};
+
+/// An agent of an agent file, with the others it may hand work to.
+#[derive(Debug, Clone)]
+pub struct DeclaredAgent {
+    agent: Agent,
+    file: AgentFile,
+}
+
+impl DeclaredAgent {
+    /// The agent of that name in a file, or its only top-level agent. `place` is what the file is called
+    /// in messages.
+    ///
+    /// # Errors
+    /// If there is no such agent, or it must be named.
+    pub fn choose(file: AgentFile, name: Option<&str>, place: &str) -> Result<Self, ServiceError> {
+        let agent = choose_agent(&file, name, place)?.clone();
+        Ok(Self { agent, file })
+    }
+
+    /// What is declared of it.
+    #[must_use]
+    pub fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// All agents of its file.
+    #[must_use]
+    pub fn file(&self) -> &AgentFile {
+        &self.file
+    }
+
+    /// What its tasks may name as tools: its tools and its sub-agents.
+    #[must_use]
+    pub fn tool_names(&self) -> Vec<&str> {
+        let tools = self.agent.tools().iter().map(|tool| tool.name().as_str());
+        let agents = self.agent.agents().iter().map(AgentName::as_str);
+        tools.chain(agents).collect()
+    }
+}
+
+/// An agent that can be given tasks: bound to libraries and a model, under the rules of a configuration.
+/// The rules follow the configuration when its files change.
+pub struct BoundAgent {
+    service: Service,
+    crew: Crew,
+    /// How it was bound, as it is stored with its runs.
+    assembly: Map<String, Value>,
+    _watching: Watching,
+}
+
+impl std::fmt::Debug for BoundAgent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BoundAgent")
+            .field("crew", &self.crew)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A task for an agent.
+#[derive(Debug, Clone, Default)]
+pub struct NewRun {
+    /// The task's id, if the caller gives it one.
+    pub task_id: Option<String>,
+    /// The task.
+    pub task: Task,
+    /// Its limits.
+    pub settings: Settings,
+}
+
+impl BoundAgent {
+    /// What the agent is declared to be, with the tools of the servers it is configured with.
+    #[must_use]
+    pub fn agent(&self) -> &Agent {
+        &self.crew.lead().agent
+    }
+
+    /// The service it was bound by.
+    pub(crate) fn service(&self) -> &Service {
+        &self.service
+    }
+
+    /// The agents with their tools and models.
+    #[must_use]
+    pub fn crew(&self) -> &Crew {
+        &self.crew
+    }
+
+    /// Starts a run and drives it until it ends, waits for a person, or is stopped.
+    ///
+    /// # Errors
+    /// If the identity may not run agents, or the journal cannot be written.
+    pub async fn start(
+        &self,
+        identity: &Identity,
+        new: NewRun,
+        attachment: Attachment,
+    ) -> Result<Run, ServiceError> {
+        let driver = self.driver(identity, attachment)?;
+        Ok(driver.start(self.task(new)).await?)
+    }
+
+    /// A driver for many runs of the agent, for callers that order them themselves.
+    ///
+    /// # Errors
+    /// If the identity may not run agents, or the store cannot be opened.
+    pub fn driver(
+        &self,
+        identity: &Identity,
+        attachment: Attachment,
+    ) -> Result<Driver, ServiceError> {
+        identity.require(Scope::Run)?;
+        let stored = self.service.stored_for(identity)?;
+        let mut driver =
+            Driver::new(self.crew.clone(), Arc::new(stored)).stopped_by(attachment.stop);
+        if let Some(watch) = attachment.watch {
+            driver = driver.watched_by(watch);
+        }
+        if let Some(asker) = attachment.asker {
+            driver = driver.asking(asker);
+        }
+        if let Some(patience) = attachment.patience {
+            driver = driver.waiting(patience);
+        }
+        Ok(driver)
+    }
+
+    /// A task as the driver takes it, with how the agent was bound.
+    #[must_use]
+    pub fn task(&self, new: NewRun) -> NewTask {
+        NewTask {
+            task_id: new.task_id,
+            task: new.task,
+            settings: new.settings,
+            assembly: self.assembly.clone(),
+        }
+    }
+}
+
+/// What an agent is bound for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// New runs: it is given the tools of the servers it is configured with.
+    NewRuns,
+    /// A stored run, which has them already.
+    StoredRun,
+}
+
+impl Service {
+    /// Binds an agent for new runs.
+    ///
+    /// # Errors
+    /// If the identity may not run agents; if a library, a server, a policy or a model cannot be used; or
+    /// if some tool cannot be bound.
+    pub fn bind(
+        &self,
+        identity: &Identity,
+        declared: &DeclaredAgent,
+        options: &RunOptions,
+    ) -> Result<BoundAgent, ServiceError> {
+        identity.require(Scope::Run)?;
+        let agents = declared.file.agents();
+        self.bind_agents(agents, &declared.agent, options, Purpose::NewRuns)
+    }
+
+    /// Binds a stored run again as it was, except for what `options` say.
+    pub(crate) fn bind_again(
+        &self,
+        run: &Run,
+        options: &RunOptions,
+    ) -> Result<BoundAgent, ServiceError> {
+        self.bind_agents(run.agents(), run.agent(), options, Purpose::StoredRun)
+    }
+
+    /// The options a stored run was bound by.
+    pub(crate) fn stored_options(&self, run: &Run) -> Result<RunOptions, ServiceError> {
+        match StoredBinding::of(run) {
+            StoredBinding::Options(options) => Ok(*options),
+            StoredBinding::Program(_) => Err(ServiceError::failed(format!(
+                "the run {} was not begun by this program; go on with it there",
+                run.id()
+            ))),
+        }
+    }
+
+    fn bind_agents(
+        &self,
+        agents: &[Agent],
+        agent: &Agent,
+        options: &RunOptions,
+        purpose: Purpose,
+    ) -> Result<BoundAgent, ServiceError> {
+        let project = self.project_of(options)?;
+        let configuration = project.configuration();
+        let named_servers = |agent: &Agent| -> Vec<ServerName> {
+            let set = configuration.agents().get(agent.name());
+            let servers = set.map(|set| set.servers.iter().cloned());
+            servers.into_iter().flatten().collect()
+        };
+        let library = self.library_for(&project, options, agents, agent, &named_servers)?;
+        let give = |agent: &Agent| match purpose {
+            Purpose::NewRuns => with_servers(agent, &named_servers(agent), &library),
+            Purpose::StoredRun => Ok(agent.clone()),
+        };
+        let agents: Vec<Agent> = agents.iter().map(give).collect::<Result<_, _>>()?;
+        let (agents, agent) = (agents.as_slice(), &give(agent)?);
+        let models = self.models(agents, agent, options, configuration)?;
+        let crew = assemble(agents, agent, &library, options.mode, &models);
+        let crew = crew.map_err(|error| {
+            self.note_gap_at_load(&error, agents, agent, &library);
+            let hint = match (&error, options.library.as_slice()) {
+                (CrewError::Binding { .. }, []) => {
+                    "name the library that has them with `--library`, or in `libraries` of \
+                     windlass.toml"
+                }
+                _ => "",
+            };
+            ServiceError::from(error).with_hint(hint)
+        })?;
+        let crew = crew.knowing(self.tools_named_in_policies(&project, &[]));
+        crew.configure(&project.configured)?;
+        let assembly = self.stored_form(&crew, options, &project)?;
+        let watching = self.follow(&project, &crew, &options.library);
+        Ok(BoundAgent {
+            service: self.clone(),
+            crew,
+            assembly,
+            _watching: watching,
+        })
+    }
+
+    /// How an agent was bound, as it is stored with its runs.
+    fn stored_form(
+        &self,
+        crew: &Crew,
+        options: &RunOptions,
+        project: &Project,
+    ) -> Result<Map<String, Value>, ServiceError> {
+        let mut options = options.clone().with_absolute_paths();
+        options.project = project
+            .files
+            .project()
+            .and_then(|path| std::fs::canonicalize(path).ok());
+        options.set = [options.set, self.overrides().set.clone()].concat();
+        options.binding = Some(self.binding_record(crew, &options, project));
+        match serde_json::to_value(options)? {
+            Value::Object(assembly) => Ok(assembly),
+            _ => Ok(Map::new()),
+        }
+    }
+
+    /// What a crew is bound to now.
+    pub(crate) fn binding_record(
+        &self,
+        crew: &Crew,
+        options: &RunOptions,
+        project: &Project,
+    ) -> BindingRecord {
+        let configuration = project.configuration();
+        let files = match options.library.as_slice() {
+            [] => library_files(configuration),
+            named => {
+                let files = named.iter().map(PathBuf::from);
+                files.filter(|file| file.is_file()).collect()
+            }
+        };
+        BindingRecord::of(crew, &files, configuration, self.directory())
+    }
+
+    /// Puts a crew under what the configuration says whenever its files change.
+    fn follow(&self, project: &Project, crew: &Crew, named: &[String]) -> Watching {
+        let (service, named) = (self.clone(), named.to_vec());
+        let library = move |configuration: &Configuration| {
+            let library = service.build_library(configuration, &named, None);
+            library.map_err(|error| error.to_string())
+        };
+        let service = self.clone();
+        let tell = move |reload: &Reload| {
+            service.notify(&match reload {
+                Reload::Changed(configured) => Notice::ConfigurationReloaded {
+                    digest: configured.digest(),
+                },
+                Reload::Refused(reason) => Notice::ConfigurationRefused {
+                    reason: reason.clone(),
+                },
+            });
+        };
+        let (library, tell) = (Arc::new(library), Arc::new(tell));
+        watch(
+            project.files.clone(),
+            project.read.clone(),
+            crew.clone(),
+            library,
+            tell,
+        )
+    }
+
+    /// What stands behind the tools: the libraries that were named, else those of the configuration.
+    fn library_for(
+        &self,
+        project: &Project,
+        options: &RunOptions,
+        agents: &[Agent],
+        agent: &Agent,
+        named_servers: &dyn Fn(&Agent) -> Vec<ServerName>,
+    ) -> Result<ToolLibrary, ServiceError> {
+        let has_tools =
+            |agent: &Agent| !agent.tools().is_empty() || !named_servers(agent).is_empty();
+        if options.library.is_empty()
+            && !has_tools(agent)
+            && (agent.agents().is_empty() || !agents.iter().any(has_tools))
+        {
+            return Ok(ToolLibrary::new("none"));
+        }
+        let mut wanted: Vec<ServerName> = Vec::new();
+        for agent in agents.iter().chain([agent]) {
+            let tools = agent.tools().iter().map(|tool| tool.name().as_str());
+            wanted.extend(tools.filter_map(server_of));
+            wanted.extend(named_servers(agent));
+        }
+        let wanted = |name: &ServerName| wanted.contains(name);
+        self.library(project, &options.library, Some(&wanted))
+    }
+
+    /// Keeps what an agent lacks that could not be bound. The caller reports why; if this cannot be kept,
+    /// only that is reported besides.
+    fn note_gap_at_load(
+        &self,
+        error: &CrewError,
+        agents: &[Agent],
+        lead: &Agent,
+        library: &ToolLibrary,
+    ) {
+        let Some(gap) = GapAtLoad::of(error, agents, lead, library) else {
+            return;
+        };
+        let kept = self
+            .stored()
+            .and_then(|stored| Ok(stored.note_gap_at_load(&gap)?));
+        if let Err(error) = kept {
+            self.notify(&Notice::Warning(format!(
+                "warning: what is missing was not recorded: {error}"
+            )));
+        }
+    }
+
+    /// Which model each agent asks.
+    fn models(
+        &self,
+        agents: &[Agent],
+        agent: &Agent,
+        options: &RunOptions,
+        configuration: &Configuration,
+    ) -> Result<Models, ServiceError> {
+        let mut options = options.clone();
+        options.model = options
+            .model
+            .or_else(|| configuration.model().map(str::to_owned));
+        options.base_url = options
+            .base_url
+            .or_else(|| configuration.base_url().map(str::to_owned));
+        let instead = match (&options.model, &options.record) {
+            (Some(name), _) => Some(named_model(name, &options)?),
+            // What several models say would not be told apart in one recording.
+            (None, Some(_)) if !agent.agents().is_empty() => {
+                return Err(ServiceError::failed(
+                    "the agent has sub-agents with models of their own, which cannot be recorded together",
+                )
+                .with_hint("name one model for all of them with `--model`"));
+            }
+            (None, Some(_)) => Some(named_model(&agent.model().to_string(), &options)?),
+            (None, None) => None,
+        };
+        let instead = match instead {
+            Some(instead) => {
+                let name = options.model.as_deref().unwrap_or("recorded");
+                self.notify(&Notice::Model(name.to_owned()));
+                Some(instead)
+            }
+            None => {
+                let choice = choose_model(agents, agent, options.base_url.as_deref());
+                let choice = choice.map_err(|error| {
+                    ServiceError::failed(error.to_string()).with_hint(
+                        "`--model reflex` asks the embedded model, which needs no key; it is not chosen by \
+                         itself because not all tools are known to be reversible (`risk: reversible`)",
+                    )
+                })?;
+                self.notify(&Notice::Model(choice.told));
+                choice.instead
+            }
+        };
+        Ok(Models {
+            instead,
+            settings: hosted_settings(&options),
+        })
+    }
+}
+
+/// An agent with all tools of these servers, besides those it declares.
+fn with_servers(
+    agent: &Agent,
+    servers: &[ServerName],
+    library: &ToolLibrary,
+) -> Result<Agent, ServiceError> {
+    let mut agent = agent.clone();
+    let is_meant = |tool: &&Tool| {
+        let server = server_of(tool.name().as_str());
+        server.is_some_and(|server| servers.contains(&server))
+    };
+    for tool in library.iter().filter(is_meant) {
+        if agent.tool(tool.name().as_str()).is_none() {
+            let specification = tool.specification().map_err(ServiceError::failed)?;
+            agent = agent
+                .with_tool(Arc::new(specification))
+                .map_err(|error| ServiceError::failed(error.to_string()))?;
+        }
+    }
+    Ok(agent)
+}
+
+fn choose_agent<'f>(
+    declared: &'f AgentFile,
+    name: Option<&str>,
+    place: &str,
+) -> Result<&'f Agent, ServiceError> {
+    let names: Vec<&str> = declared
+        .agents()
+        .iter()
+        .map(|agent| agent.name().as_str())
+        .collect();
+    if let Some(name) = name {
+        return declared
+            .agent(name)
+            .ok_or_else(|| ServiceError::failed(unknown("agent", name, &names, place)));
+    }
+    let mut roots = declared.roots();
+    match (roots.next(), roots.next()) {
+        (Some(only), None) => Ok(only),
+        (None, _) => Err(ServiceError::failed("the file declares no agent to run")),
+        (Some(_), Some(_)) => {
+            let hint = format!("choose one with `--agent`: {}", names.join(", "));
+            Err(ServiceError::failed("the file declares several agents").with_hint(hint))
+        }
+    }
+}
+
+/// The model that options name, instead of what agents declare.
+///
+/// # Errors
+/// If there is no such model, or it cannot be used.
+pub fn named_model(
+    name: &str,
+    options: &RunOptions,
+) -> Result<Arc<dyn ModelClient>, ServiceError> {
+    let failed = |error: &dyn std::error::Error| ServiceError::failed(crate::error::with_sources(error));
+    if let Some(path) = name.strip_prefix("scripted:") {
+        let scripted = ScriptedModel::from_file_after(path, options.answered);
+        return Ok(Arc::new(scripted.map_err(|error| failed(&error))?));
+    }
+    if name == ReflexModel::NAME {
+        return Ok(Arc::new(ReflexModel::new()));
+    }
+    if let Some(path) = name.strip_prefix("replay:") {
+        let replayed = ReplayModel::open(Path::new(path));
+        return Ok(Arc::new(replayed.map_err(|error| failed(&error))?));
+    }
+    let model: Model = name
+        .parse()
+        .map_err(|error| ServiceError::failed(format!("`{name}` names no model: {error}")))?;
+    let hosted = HostedModel::new(&model, hosted_settings(options)).map_err(|error| {
+        ServiceError::failed(format!("the model `{name}` cannot be used: {}", error.message))
+    })?;
+    Ok(match &options.record {
+        Some(path) => {
+            let recording = RecordingModel::create(hosted, path);
+            Arc::new(recording.map_err(|error| failed(&error))?)
+        }
+        None => Arc::new(hosted),
+    })
+}
+
+fn hosted_settings(options: &RunOptions) -> HostedSettings {
+    HostedSettings {
+        dialect: options.dialect,
+        base_url: options.base_url.clone(),
+        ..HostedSettings::default()
+    }
+}

@@ -1,0 +1,152 @@
+//! Many tasks for one agent, some of them at the same time.
+
+use futures::StreamExt as _;
+use windlass_core::run::{Run, RunEnd, Settings, Task};
+use windlass_runtime::Driver;
+use windlass_spec::{RunId, TaskInput, ToolName};
+
+use crate::assembly::{BoundAgent, NewRun};
+use crate::error::ServiceError;
+use crate::identity::Identity;
+use crate::options::Attachment;
+use crate::runs::RunQuery;
+use crate::service::Service;
+
+/// How a batch is worked on.
+#[derive(Debug, Clone, Default)]
+pub struct BatchOptions {
+    /// How many tasks are worked on at the same time, at least 1.
+    pub jobs: usize,
+    /// Whether earlier runs of the same tasks are taken instead of new ones, where there are any that are
+    /// done or can be resumed.
+    pub resume: bool,
+    /// The limits of each run.
+    pub settings: Settings,
+}
+
+impl NewRun {
+    /// The run of a task, with the limits of the task within these.
+    #[must_use]
+    pub fn of_task(task: &TaskInput, mut settings: Settings) -> Self {
+        if let Some(limit) = task.max_iterations {
+            settings.max_iterations = limit.get();
+        }
+        let names = |names: &Vec<ToolName>| names.iter().map(ToString::to_string).collect();
+        Self {
+            task_id: Some(task.task_id.to_string()),
+            task: Task {
+                description: task.description.to_string(),
+                domain: Some(task.domain().to_owned()),
+                strategies: task.playbook_bullets.clone(),
+                available_tools: task.available_tools.as_ref().map(names),
+                metadata: task.metadata.clone(),
+                ..Task::default()
+            },
+            settings,
+        }
+    }
+}
+
+impl BoundAgent {
+    /// Works on all tasks. Each run is handed to `done` as soon as it is over or left, in the order in
+    /// which that happens; `None` for tasks that were not begun because the batch was stopped.
+    ///
+    /// What the tasks teach does not depend on which is done first: where something is learned, those
+    /// that are worked on together all know the same, and are learned from in their order before the next
+    /// begin.
+    ///
+    /// # Errors
+    /// If the identity may not run agents or the store cannot be opened. What goes wrong with one task is
+    /// handed to `done`.
+    pub async fn run_batch(
+        &self,
+        identity: &Identity,
+        tasks: &[TaskInput],
+        options: &BatchOptions,
+        attachment: Attachment,
+        mut done: impl FnMut(&TaskInput, Result<Option<&Run>, ServiceError>),
+    ) -> Result<(), ServiceError> {
+        let stop = attachment.stop.clone();
+        let driver = self.driver(identity, attachment)?.learning_later();
+        let is_stopped = || stop.after_step.is_cancelled() || stop.at_once.is_cancelled();
+        let jobs = options.jobs.max(1);
+        let together = match driver.crew().learns() {
+            true => jobs,
+            false => tasks.len().max(1),
+        };
+        for round in tasks.chunks(together) {
+            let mut runs: Vec<Option<Run>> = round.iter().map(|_| None).collect();
+            let numbered = round.iter().enumerate();
+            let (driver, is_stopped) = (&driver, &is_stopped);
+            let mut ending = futures::stream::iter(numbered)
+                .map(|(place, task)| async move {
+                    let run = match is_stopped() {
+                        true => Ok(None),
+                        false => self.run_task(identity, driver, task, options).await.map(Some),
+                    };
+                    (place, task, run)
+                })
+                .buffer_unordered(jobs);
+            while let Some((place, task, run)) = ending.next().await {
+                match run {
+                    Ok(run) => {
+                        done(task, Ok(run.as_ref()));
+                        runs[place] = run;
+                    }
+                    Err(error) => done(task, Err(error)),
+                }
+            }
+            drop(ending);
+            for run in runs.iter().flatten() {
+                driver.learn(run).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// The run of a task: an earlier one if it is wanted and there is one, else a new one.
+    async fn run_task(
+        &self,
+        identity: &Identity,
+        driver: &Driver,
+        task: &TaskInput,
+        options: &BatchOptions,
+    ) -> Result<Run, ServiceError> {
+        let new = NewRun::of_task(task, options.settings.clone());
+        let earlier = match options.resume {
+            true => earlier(self.service(), identity, self.agent().name().as_str(), &new)?,
+            false => None,
+        };
+        Ok(match earlier {
+            Some(id) => driver.resume(&id).await?,
+            None => driver.start(self.task(new)).await?,
+        })
+    }
+}
+
+/// The latest run of the same task by the same agent that is done or can be resumed.
+fn earlier(
+    service: &Service,
+    identity: &Identity,
+    agent: &str,
+    wanted: &NewRun,
+) -> Result<Option<RunId>, ServiceError> {
+    let query = RunQuery {
+        agent: Some(agent.to_owned()),
+        task_id: wanted.task_id.clone(),
+        ..RunQuery::default()
+    };
+    for found in service.list_runs(identity, &query)? {
+        let may_stand = matches!(
+            found.end,
+            None | Some(RunEnd::Completed | RunEnd::IterationLimit | RunEnd::WaitingForPerson)
+        );
+        if !may_stand || found.purged.is_some() {
+            continue;
+        }
+        if service.run(identity, found.run.as_str())?.task() == &wanted.task {
+            return Ok(Some(found.run));
+        }
+    }
+    Ok(None)
+}

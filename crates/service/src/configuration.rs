@@ -1,0 +1,158 @@
+//! The configuration as an operator sees it: the values that hold and where they come from, what is wrong
+//! with it, and its files. All of this is read anew, so that it is about what the files say now.
+
+use std::path::{Path, PathBuf};
+
+use windlass_config::{Layer, Mistake, Shown};
+use windlass_runtime::{ConfigurationError, Configured, Read};
+use windlass_spec::Agent;
+use windlass_tools::ToolLibrary;
+
+use crate::error::ServiceError;
+use crate::identity::{Identity, Scope};
+use crate::service::Service;
+
+/// The values that hold.
+#[derive(Debug, Clone)]
+pub struct ConfigurationValues {
+    /// Each value with its key and where it comes from, sorted by key. Secrets are hidden.
+    pub values: Vec<Shown>,
+    /// What is probably not meant that way.
+    pub warnings: Vec<Mistake>,
+}
+
+/// What is wrong with a configuration.
+#[derive(Debug, Clone)]
+pub struct ConfigurationCheck {
+    /// The project's configuration, if there is one.
+    pub file: Option<PathBuf>,
+    /// The mistakes and warnings.
+    pub mistakes: Vec<Mistake>,
+    /// Why the built-in tools cannot work with it, if they cannot.
+    pub settings_error: Option<String>,
+}
+
+impl ConfigurationCheck {
+    /// How many errors there are; warnings do not count.
+    #[must_use]
+    pub fn error_count(&self) -> usize {
+        let errors = self.mistakes.iter().filter(|mistake| mistake.is_error());
+        errors.count() + usize::from(self.settings_error.is_some())
+    }
+
+    /// Whether the configuration can be used.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.error_count() == 0
+    }
+}
+
+/// A file that is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigurationFile {
+    /// Whose it is. Later layers win.
+    pub layer: Layer,
+    /// Where it is looked for.
+    pub path: PathBuf,
+    /// Whether it is there.
+    pub exists: bool,
+}
+
+impl Service {
+    /// The values that hold and where each comes from: all, or those of a key and below it.
+    ///
+    /// # Errors
+    /// If the identity may not read, the configuration has mistakes, or nothing has that key.
+    pub fn configuration_values(
+        &self,
+        identity: &Identity,
+        key: Option<&str>,
+    ) -> Result<ConfigurationValues, ServiceError> {
+        identity.require(Scope::Read)?;
+        let (configured, _) = self.configuration_files().read(&Read::default())?;
+        let is_asked = |shown: &Shown| {
+            key.is_none_or(|key| {
+                let below = shown.key.strip_prefix(key);
+                below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
+        };
+        let mut values = configured.configuration.shown();
+        values.retain(is_asked);
+        if let (Some(key), true) = (key, values.is_empty()) {
+            let message = format!("nothing is set under `{key}`");
+            return Err(ServiceError::not_found("no_such_key", message)
+                .with_hint("`windlass config show` lists everything that holds"));
+        }
+        Ok(ConfigurationValues {
+            values,
+            warnings: configured.warnings,
+        })
+    }
+
+    /// What is wrong with the configuration by itself, and with regard to the tools of agents.
+    ///
+    /// # Errors
+    /// If the identity may not read, or a file cannot be read.
+    pub fn check_configuration(
+        &self,
+        identity: &Identity,
+        agents: &[Agent],
+    ) -> Result<ConfigurationCheck, ServiceError> {
+        identity.require(Scope::Read)?;
+        let files = self.configuration_files();
+        let file = files.project().map(Path::to_owned);
+        let (configured, mistakes) = match files.read(&Read::default()) {
+            Ok((configured, _)) => {
+                let mistakes = self.mistakes(&configured, agents);
+                (Some(configured), mistakes)
+            }
+            Err(ConfigurationError::Mistakes(mistakes)) => (None, mistakes),
+            Err(error) => return Err(error.into()),
+        };
+        // The built-in tools check themselves what they may touch.
+        let settings =
+            configured.map(|configured| self.builtin_settings(&configured.configuration));
+        let settings_error = settings.and_then(Result::err);
+        Ok(ConfigurationCheck {
+            file,
+            mistakes,
+            settings_error: settings_error.map(|error| error.to_string()),
+        })
+    }
+
+    /// The files that are looked for, whether they are there or not. Later ones win.
+    ///
+    /// # Errors
+    /// If the identity may not read.
+    pub fn list_configuration_files(
+        &self,
+        identity: &Identity,
+    ) -> Result<Vec<ConfigurationFile>, ServiceError> {
+        identity.require(Scope::Read)?;
+        let files = self.configuration_files().files.into_iter();
+        let files = files.map(|(layer, path)| ConfigurationFile {
+            exists: path.exists(),
+            layer,
+            path,
+        });
+        Ok(files.collect())
+    }
+
+    /// What is odd about a configuration by itself, and what does not fit the tools of agents.
+    fn mistakes(&self, configured: &Configured, agents: &[Agent]) -> Vec<Mistake> {
+        let mut mistakes = configured.warnings.clone();
+        if agents.is_empty() {
+            return mistakes;
+        }
+        let configuration = &configured.configuration;
+        mistakes.extend(configuration.check_agents(agents.iter().map(Agent::name)));
+        let library = self.build_library(configuration, &[], None);
+        let library = library.unwrap_or_else(|_| ToolLibrary::new("none"));
+        let exists = |key: &str| key.split('.').any(|part| library.lookup(part).is_some());
+        let mut found = configured.check(agents);
+        // What no agent declares may still be a tool that there is.
+        found.retain(|mistake| mistake.is_error() || !exists(&mistake.key));
+        mistakes.extend(found);
+        mistakes
+    }
+}

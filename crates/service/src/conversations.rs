@@ -1,0 +1,104 @@
+//! Conversations: what was said to an agent and what it answered, kept so that it can be continued.
+
+use windlass_core::model::ChatMessage;
+use windlass_runtime::Durable as _;
+use windlass_spec::Conversation;
+use windlass_store::StoredConversation;
+
+use crate::error::ServiceError;
+use crate::identity::{Identity, Scope};
+use crate::service::Service;
+
+/// Which conversation is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConversationChoice {
+    /// A new one.
+    New,
+    /// The latest one with the agent; a new one if there is none.
+    Latest,
+    /// The one with that id.
+    Id(String),
+}
+
+impl Service {
+    /// The conversation of an identity with an agent that is meant.
+    ///
+    /// # Errors
+    /// If the identity may not run agents, there is no such conversation, or it is with another agent.
+    pub fn conversation(
+        &self,
+        identity: &Identity,
+        agent: &str,
+        choice: &ConversationChoice,
+    ) -> Result<StoredConversation, ServiceError> {
+        identity.require(Scope::Run)?;
+        let store = self.store()?;
+        let is_theirs = |found: &StoredConversation| {
+            found.tenant == identity.tenant().as_str()
+        };
+        let earlier = match choice {
+            ConversationChoice::New => None,
+            ConversationChoice::Latest => store.latest_conversation(agent)?.filter(is_theirs),
+            ConversationChoice::Id(id) => {
+                let found = store.conversation(id)?.filter(is_theirs);
+                let found = found.ok_or_else(|| {
+                    ServiceError::failed(format!("there is no conversation `{id}`"))
+                        .with_hint("`--resume` alone takes up the latest one")
+                })?;
+                if found.agent != agent {
+                    return Err(ServiceError::failed(format!(
+                        "the conversation `{id}` is with the agent `{}`, not with `{agent}`",
+                        found.agent
+                    )));
+                }
+                Some(found)
+            }
+        };
+        if let Some(earlier) = earlier {
+            return Ok(earlier);
+        }
+        Ok(StoredConversation {
+            id: self.stored()?.new_id()?.to_string(),
+            tenant: identity.tenant().to_string(),
+            principal: identity.principal().to_string(),
+            agent: agent.to_owned(),
+            runs: Vec::new(),
+            messages: Vec::new(),
+            updated_at: self.now(),
+        })
+    }
+
+    /// Adds what was said and answered to a conversation and keeps it. The oldest messages are dropped
+    /// when it gets long. Blocks while it is stored.
+    ///
+    /// # Errors
+    /// If the identity may not run agents, or it cannot be stored.
+    pub fn extend_conversation(
+        &self,
+        identity: &Identity,
+        conversation: &mut StoredConversation,
+        said: &str,
+        answer: String,
+    ) -> Result<(), ServiceError> {
+        identity.require(Scope::Run)?;
+        conversation.messages.extend([
+            ChatMessage::User {
+                content: said.to_owned(),
+            },
+            ChatMessage::Assistant {
+                content: answer,
+                calls: Vec::new(),
+            },
+        ]);
+        let surplus = conversation
+            .messages
+            .len()
+            .saturating_sub(Conversation::MAX);
+        conversation.messages.drain(..surplus);
+        conversation.updated_at = self.now();
+        let saved = self.store()?.save_conversation(conversation);
+        saved.map_err(|error| {
+            ServiceError::from(error).context("the conversation cannot be kept")
+        })
+    }
+}

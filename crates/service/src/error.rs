@@ -1,0 +1,229 @@
+//! Why an operation was not carried out, in a form that programs can tell apart: by its kind, and by a
+//! code that names the exact reason. Doors translate the kind (an exit code, an HTTP status).
+
+use std::fmt;
+
+use windlass_core::approval::DecideError;
+use windlass_store::Error;
+
+/// An operation that was refused or failed. Unless its message says otherwise, nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceError {
+    kind: ErrorKind,
+    code: &'static str,
+    message: String,
+    hint: Option<String>,
+}
+
+/// What kind of error it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request is not valid.
+    Invalid,
+    /// The identity may not do this.
+    Denied,
+    /// There is no such thing, or it belongs to another tenant.
+    NotFound,
+    /// It is too late, or the thing is not what the caller thinks it is.
+    Conflict,
+    /// The configuration, a file, the store or another part failed.
+    Failed,
+}
+
+impl ServiceError {
+    /// A request that is not valid.
+    pub fn invalid(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, code, message)
+    }
+
+    /// An identity that may not do this.
+    pub fn denied(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Denied, code, message)
+    }
+
+    /// Something that is not there.
+    pub fn not_found(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotFound, code, message)
+    }
+
+    /// Something that is not as the caller thinks.
+    pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Conflict, code, message)
+    }
+
+    /// A part that failed.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Failed, "failed", message)
+    }
+
+    fn new(kind: ErrorKind, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            code,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// The same error with what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into()).filter(|hint: &String| !hint.is_empty());
+        self
+    }
+
+    /// The same error, with what was being done in front of its message.
+    #[must_use]
+    pub fn context(mut self, doing: impl fmt::Display) -> Self {
+        self.message = format!("{doing}: {}", self.message);
+        self
+    }
+
+    /// What kind of error it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The exact reason, for programs: a stable word such as `already_decided`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// What happened.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    fn undecided(error: &Error, source: &DecideError) -> Self {
+        let (kind, code) = match source {
+            DecideError::SamePrincipal(_) => (ErrorKind::Denied, "same_person"),
+            DecideError::NotEntitled(_) => (ErrorKind::Denied, "not_entitled"),
+            DecideError::OtherArguments(_) => (ErrorKind::Conflict, "other_arguments"),
+            DecideError::DigestNeeded(_) => (ErrorKind::Conflict, "digest_needed"),
+            DecideError::NotPending(_) => (ErrorKind::Conflict, "already_decided"),
+            DecideError::Expired(_) => (ErrorKind::Conflict, "expired"),
+            DecideError::DigestDiffers { .. } => (ErrorKind::Conflict, "digest_differs"),
+            DecideError::DoesNotFit { .. } => (ErrorKind::Invalid, "does_not_fit"),
+        };
+        Self::new(kind, code, error.to_string())
+    }
+}
+
+impl fmt::Display for ServiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ServiceError {}
+
+impl From<Error> for ServiceError {
+    fn from(error: Error) -> Self {
+        let (kind, code, hint) = match &error {
+            Error::NoSuchApproval(_) => (
+                ErrorKind::NotFound,
+                "no_such_approval",
+                Some("windlass approvals list --all"),
+            ),
+            Error::AlreadyDecided { .. } => (
+                ErrorKind::Conflict,
+                "already_decided",
+                Some("windlass approvals show tells who decided"),
+            ),
+            Error::Expired { .. } => (
+                ErrorKind::Conflict,
+                "expired",
+                Some("the model is told, and may ask once more"),
+            ),
+            // It has a hint of its own.
+            Error::DigestDiffers { .. } => (ErrorKind::Conflict, "digest_differs", None),
+            Error::NotEntitled { .. } => (
+                ErrorKind::Denied,
+                "not_entitled",
+                Some("windlass approvals show tells who may decide"),
+            ),
+            Error::Undecided { source, .. } => return Self::undecided(&error, source),
+            Error::NoSuchHold(_) => (
+                ErrorKind::NotFound,
+                "no_such_hold",
+                Some("windlass holds list --all"),
+            ),
+            Error::TooLate { .. } => (ErrorKind::Conflict, "too_late", None),
+            Error::NoSuchRun(_) | Error::NoMatch(_) => (
+                ErrorKind::NotFound,
+                "no_such_run",
+                Some("windlass runs list"),
+            ),
+            Error::SeveralMatch { .. } => (
+                ErrorKind::Invalid,
+                "ambiguous",
+                Some("give more of the id of the one you mean"),
+            ),
+            Error::Ended(_) => (ErrorKind::Conflict, "ended", None),
+            _ => return Self::failed(with_sources(&error)),
+        };
+        Self {
+            hint: hint.map(str::to_owned),
+            ..Self::new(kind, code, error.to_string())
+        }
+    }
+}
+
+/// The message of an error with those of its causes.
+pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let reason = cause.to_string();
+        // Some errors repeat their cause in their own message.
+        if !text.ends_with(&reason) {
+            text = format!("{text}: {reason}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// Errors of other parts, which say themselves what to do.
+macro_rules! failures {
+    ($($error:ty),* $(,)?) => {
+        $(impl From<$error> for ServiceError {
+            fn from(error: $error) -> Self {
+                Self::failed(with_sources(&error))
+            }
+        })*
+    };
+}
+
+failures!(
+    std::io::Error,
+    std::num::TryFromIntError,
+    serde_json::Error,
+    windlass_core::approval::NotAPrincipal,
+    windlass_core::run::FoldError,
+    windlass_mcp::LedgerError,
+    windlass_mcp::MeetError,
+    windlass_mcp::OAuthError,
+    windlass_model::ModelError,
+    windlass_runtime::ConfigurationError,
+    windlass_runtime::CrewError,
+    windlass_runtime::DriveError,
+    windlass_runtime::DurableError,
+    windlass_runtime::PlaybookError,
+    windlass_store::MemoryError,
+    windlass_tools::MergeConflict,
+    windlass_tools::SettingsError,
+);

@@ -1,0 +1,457 @@
+//! Experiments: every task with two libraries, in pairs, in the order of a schedule; and how the variants
+//! of tools compare between which a library splits principals. The runs of an experiment are found again
+//! in the store by the ids of their tasks, so that nothing is done twice, however an earlier process ended.
+
+mod arms;
+mod findings;
+mod measure;
+mod schedule;
+mod variants;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+use windlass_core::run::{Run, Settings, Task};
+use windlass_learn::ab::{Arm, Evidence, Stopping};
+use windlass_runtime::{Driver, NewTask, Stop};
+use windlass_spec::{RunId, TaskInput, ToolName};
+use windlass_store::{RunFilter, Store};
+
+use crate::assembly::{BoundAgent, DeclaredAgent, NewRun};
+use crate::error::ServiceError;
+use crate::identity::{Identity, Scope};
+use crate::options::{Attachment, RunOptions};
+use crate::service::Service;
+use findings::{Counted, Description, Settled};
+use measure::{CostIn, is_outcome, measure};
+use schedule::{Scheduled, schedule};
+
+pub use arms::{ExperimentArm, ToolDifference};
+pub use findings::{
+    ExperimentFindings, GuardRailFinding, MetricFinding, PairCounts, PairResult, SampleRatio,
+};
+pub use measure::{ExperimentMetric, RunMeasurements};
+pub use variants::{VariantComparison, VariantQuery, VariantSplit, VariantSummary};
+
+/// How much of the digest names an experiment.
+const NAME_LENGTH: usize = 12;
+
+/// An experiment to do.
+#[derive(Debug, Clone)]
+pub struct ExperimentRequest {
+    /// Its name; made of what it consists of if nothing is said.
+    pub name: Option<String>,
+    /// The library of arm A.
+    pub a: String,
+    /// The library of arm B.
+    pub b: String,
+    /// The tasks.
+    pub tasks: Vec<TaskInput>,
+    /// How often each task is given to each arm.
+    pub runs: u32,
+    /// What is compared. The first is what the experiment is about.
+    pub metrics: Vec<ExperimentMetric>,
+    /// What the order follows from.
+    pub seed: u64,
+    /// The chance of a verdict where there is no difference.
+    pub alpha: f64,
+    /// Whether it may have runs already, with which it is resumed.
+    pub is_resumed: bool,
+    /// Whether it is stopped as soon as the first metric is decided.
+    pub stops_early: bool,
+    /// How many pairs run at the same time.
+    pub jobs: usize,
+    /// How the agent is bound besides its arm's library.
+    pub options: RunOptions,
+    /// The limits of each run.
+    pub settings: Settings,
+}
+
+/// An experiment that can be run: the agent is bound for both arms, and the runs it has already are known.
+pub struct Experiment {
+    request: ExperimentRequest,
+    service: Service,
+    identity: Identity,
+    agents: [BoundAgent; 2],
+    agent: String,
+    name: String,
+    digest: String,
+    arms: [ExperimentArm; 2],
+    differs: Vec<ToolDifference>,
+    schedule: Vec<Scheduled>,
+    earlier: EarlierRuns,
+}
+
+impl fmt::Debug for Experiment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Experiment")
+            .field("name", &self.name)
+            .field("request", &self.request)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Service {
+    /// Prepares an experiment with an agent: binds it for both arms and looks for runs it has already.
+    ///
+    /// # Errors
+    /// If the identity may not run agents; if a metric is a command and the identity is no administrator;
+    /// if the request is not valid; if the agent cannot be bound for an arm; or if the experiment has runs
+    /// already and is not to be resumed.
+    pub fn prepare_experiment(
+        &self,
+        identity: &Identity,
+        declared: &DeclaredAgent,
+        request: ExperimentRequest,
+    ) -> Result<Experiment, ServiceError> {
+        identity.require(Scope::Run)?;
+        let is_command = |metric: &ExperimentMetric| matches!(metric, ExperimentMetric::Check(_));
+        if request.metrics.iter().any(is_command) {
+            // A check is run by a shell with the rights of this process.
+            identity.require(Scope::Admin)?;
+        }
+        request.check()?;
+        let (arms, differs) = arms::compare(self, declared, &request)?;
+        let agents = arms::bind(self, identity, declared, &request)?;
+        let digest = request.digest(self, declared)?;
+        let name = match &request.name {
+            Some(name) => name.clone(),
+            None => digest.chars().take(NAME_LENGTH).collect(),
+        };
+        let schedule = schedule(request.tasks.len(), request.runs, request.seed);
+        let agent = declared.agent().name().to_string();
+        let earlier = self.earlier_runs(identity, &agent, &name, &schedule, &request.tasks)?;
+        if !request.is_resumed && !earlier.is_empty() {
+            let message = format!("the experiment `{name}` has {} runs already", earlier.len());
+            return Err(ServiceError::conflict("has_runs", message).with_hint(
+                "`--resume` goes on with it; another `--seed` or `--name` begins a new one",
+            ));
+        }
+        Ok(Experiment {
+            request,
+            service: self.clone(),
+            identity: identity.clone(),
+            agents,
+            agent,
+            name,
+            digest,
+            arms,
+            differs,
+            schedule,
+            earlier,
+        })
+    }
+
+    /// The runs of an experiment that are done or can be resumed.
+    fn earlier_runs(
+        &self,
+        identity: &Identity,
+        agent: &str,
+        experiment: &str,
+        schedule: &[Scheduled],
+        tasks: &[TaskInput],
+    ) -> Result<EarlierRuns, ServiceError> {
+        let store = self.store()?;
+        let mut earlier = EarlierRuns::new();
+        for pair in schedule {
+            let Some(task) = tasks.get(pair.task) else {
+                continue;
+            };
+            for arm in Arm::ALL {
+                let id = task_id(experiment, task, pair, arm);
+                let filter = RunFilter {
+                    tenant: Some(identity.tenant().to_string()),
+                    agent: Some(agent.to_owned()),
+                    task_id: Some(id.clone()),
+                    ..RunFilter::default()
+                };
+                let usable = store.runs(&filter)?.into_iter().find(|run| {
+                    let can_count = run.end.as_ref().is_none_or(is_outcome);
+                    can_count && run.purged.is_none()
+                });
+                if let Some(run) = usable {
+                    earlier.insert(id, run.run);
+                }
+            }
+        }
+        Ok(earlier)
+    }
+}
+
+impl ExperimentRequest {
+    fn check(&self) -> Result<(), ServiceError> {
+        let invalid = |code, message: &str| Err(ServiceError::invalid(code, message));
+        if self
+            .name
+            .as_ref()
+            .is_some_and(|name| name.trim().is_empty())
+        {
+            return invalid("empty_name", "the name of the experiment is empty");
+        }
+        if self.tasks.is_empty() || self.runs == 0 || self.jobs == 0 {
+            return invalid("nothing_to_do", "the experiment has no tasks, runs or jobs");
+        }
+        if self.metrics.is_empty() {
+            return invalid("no_metric", "the experiment has no metric");
+        }
+        if !(self.alpha > 0.0 && self.alpha < 1.0) {
+            return invalid("bad_alpha", "alpha is a number between 0 and 1");
+        }
+        Ok(())
+    }
+}
+
+impl Experiment {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many pairs of runs it consists of.
+    #[must_use]
+    pub fn pairs(&self) -> usize {
+        self.schedule.len()
+    }
+
+    /// Does what is not done of the experiment, until `stop` is cancelled, and judges what there is.
+    /// `pair_done` is called for each pair.
+    ///
+    /// # Errors
+    /// If a run cannot be driven or measured, or earlier runs are of an experiment that consists of
+    /// something else.
+    pub async fn run(
+        &self,
+        stop: &Stop,
+        mut pair_done: impl FnMut(),
+    ) -> Result<ExperimentFindings, ServiceError> {
+        let (request, metrics) = (&self.request, &self.request.metrics);
+        let store = self.service.store()?;
+        let driver = |bound: &BoundAgent| {
+            let attachment = Attachment {
+                stop: stop.clone(),
+                ..Attachment::default()
+            };
+            bound.driver(&self.identity, attachment)
+        };
+        let [a, b] = &self.agents;
+        let work = Work {
+            experiment: self,
+            drivers: [driver(a)?, driver(b)?],
+            store: &store,
+            stop,
+            is_decided: AtomicBool::new(false),
+        };
+        let mut settled: Vec<Option<Settled>> = self.schedule.iter().map(|_| None).collect();
+        let mut ended = futures::stream::iter(self.schedule.iter().enumerate())
+            .map(|(index, pair)| {
+                let work = &work;
+                async move { (index, work.pair(pair).await) }
+            })
+            .buffer_unordered(request.jobs);
+        while let Some((index, of_pair)) = ended.next().await {
+            pair_done();
+            if let Some(place) = settled.get_mut(index) {
+                *place = of_pair?;
+            }
+            if request.stops_early && decided(&settled, metrics, request.alpha).is_some() {
+                work.is_decided.store(true, Ordering::Relaxed);
+            }
+        }
+        drop(ended);
+        Ok(self.findings(&settled))
+    }
+
+    fn findings(&self, settled: &[Option<Settled>]) -> ExperimentFindings {
+        let request = &self.request;
+        // What was looked at before it was made longer has no planned length any more.
+        let is_extended = settled.iter().flatten().any(|pair| {
+            pair.planned_runs
+                .is_some_and(|planned| planned != request.runs)
+        });
+        let stopping = match request.stops_early || is_extended {
+            true => Stopping::Optional,
+            false => Stopping::Planned,
+        };
+        let until = match request.stops_early {
+            true => decided(settled, &request.metrics, request.alpha),
+            false => None,
+        };
+        let tasks = request.tasks.iter();
+        let description = Description {
+            name: self.name.clone(),
+            digest: self.digest.clone(),
+            agent: self.agent.clone(),
+            arms: self.arms.clone(),
+            differs: self.differs.clone(),
+            tasks: tasks.map(|task| task.task_id.to_string()).collect(),
+            runs: request.runs,
+            seed: request.seed,
+            alpha: request.alpha,
+            stopping,
+            is_extended,
+            metrics: request.metrics.clone(),
+        };
+        let counted = Counted {
+            schedule: &self.schedule,
+            settled,
+            until,
+        };
+        ExperimentFindings::new(description, counted)
+    }
+}
+
+/// The id of the task of a run, by which the run is found again.
+fn task_id(experiment: &str, task: &TaskInput, pair: &Scheduled, arm: Arm) -> String {
+    format!(
+        "{}@{experiment}/{}{}",
+        task.task_id,
+        pair.repetition,
+        arm.as_str()
+    )
+}
+
+/// The runs an experiment has already, by the ids of their tasks.
+type EarlierRuns = HashMap<String, RunId>;
+
+/// After how many pairs of the schedule the first metric is decided, if it is. Only pairs before the first
+/// that is not settled count, so that the answer does not depend on which of several was faster.
+fn decided(settled: &[Option<Settled>], metrics: &[ExperimentMetric], alpha: f64) -> Option<usize> {
+    let metric = metrics.first()?;
+    let mut evidence = Evidence::new(metric.measure().outcomes);
+    for (index, pair) in settled.iter().enumerate() {
+        let pair = pair.as_ref()?;
+        let Some((a, b)) = pair.complete() else {
+            continue;
+        };
+        // Prices are known of all runs or of none, and tokens can be counted while it is under way.
+        let of = |measured: &RunMeasurements| metric.of(measured, CostIn::Tokens);
+        if let (Some(a), Some(b)) = (of(a), of(b)) {
+            evidence.add(a, b);
+        }
+        if evidence.is_enough(alpha) {
+            return Some(index + 1);
+        }
+    }
+    None
+}
+
+/// An experiment under way.
+struct Work<'w> {
+    experiment: &'w Experiment,
+    drivers: [Driver; 2],
+    store: &'w Arc<Store>,
+    stop: &'w Stop,
+    /// Whether nothing more needs to be done.
+    is_decided: AtomicBool,
+}
+
+impl Work<'_> {
+    /// Does a pair, one arm after the other. Nothing if it was not started.
+    async fn pair(&self, pair: &Scheduled) -> Result<Option<Settled>, ServiceError> {
+        let request = &self.experiment.request;
+        let mut settled = Settled::default();
+        let Some(task) = request.tasks.get(pair.task) else {
+            return Ok(None);
+        };
+        for arm in pair.arms() {
+            let is_stopped =
+                self.stop.after_step.is_cancelled() || self.stop.at_once.is_cancelled();
+            if is_stopped || self.is_decided.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let run = self.arm(pair, task, arm).await?;
+            settled.planned_runs = planned(&run).or(settled.planned_runs);
+            match run.end() {
+                Some(end) if is_outcome(end) => {
+                    let service = &self.experiment.service;
+                    let measured =
+                        measure(&run, task, &request.metrics, service, self.store).await?;
+                    settled.put(arm, measured);
+                }
+                Some(_) => settled.is_broken_off = true,
+                None if run.standing().is_some() => settled.is_waiting = true,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(settled))
+    }
+
+    /// The run of an arm: an earlier one if there is one, else a new one.
+    async fn arm(&self, pair: &Scheduled, task: &TaskInput, arm: Arm) -> Result<Run, ServiceError> {
+        let experiment = self.experiment;
+        let [a, b] = &self.drivers;
+        let driver = match arm {
+            Arm::A => a,
+            Arm::B => b,
+        };
+        let id = task_id(&experiment.name, task, pair, arm);
+        let Some(run) = experiment.earlier.get(&id) else {
+            return Ok(driver.start(self.new_task(id, pair, task, arm)).await?);
+        };
+        let earlier = self.store.fold(run)?;
+        if earlier.task().metadata.get("experiment_digest") != Some(&json!(experiment.digest)) {
+            let message = format!(
+                "the experiment `{}` was begun with another agent, library, task, seed or option",
+                experiment.name
+            );
+            return Err(ServiceError::conflict("other_experiment", message)
+                .with_hint("give it another `--name`"));
+        }
+        match earlier.end() {
+            Some(_) => Ok(earlier),
+            None => Ok(driver.resume(run).await?),
+        }
+    }
+
+    fn new_task(&self, id: String, pair: &Scheduled, task: &TaskInput, arm: Arm) -> NewTask {
+        let experiment = self.experiment;
+        let mut settings = experiment.request.settings.clone();
+        if let Some(limit) = task.max_iterations {
+            settings.max_iterations = limit.get();
+        }
+        let names = |names: &Vec<ToolName>| names.iter().map(ToString::to_string).collect();
+        let mut metadata = task.metadata.clone();
+        let about: [(&str, Value); 6] = [
+            ("experiment", json!(experiment.name)),
+            ("experiment_digest", json!(experiment.digest)),
+            ("arm", json!(arm.as_str())),
+            (
+                "pair",
+                json!(format!("{}/{}", task.task_id, pair.repetition)),
+            ),
+            ("repetition", json!(pair.repetition)),
+            ("planned_runs", json!(experiment.request.runs)),
+        ];
+        for (key, value) in about {
+            metadata.insert(key.to_owned(), value);
+        }
+        let [a, b] = &experiment.agents;
+        let agent = match arm {
+            Arm::A => a,
+            Arm::B => b,
+        };
+        agent.task(NewRun {
+            task_id: Some(id),
+            task: Task {
+                description: task.description.to_string(),
+                domain: Some(task.domain().to_owned()),
+                strategies: task.playbook_bullets.clone(),
+                available_tools: task.available_tools.as_ref().map(names),
+                metadata,
+                ..Task::default()
+            },
+            settings,
+        })
+    }
+}
+
+/// How often everything was to be done when a run was started.
+fn planned(run: &Run) -> Option<u32> {
+    let planned = run.task().metadata.get("planned_runs")?.as_u64()?;
+    u32::try_from(planned).ok()
+}

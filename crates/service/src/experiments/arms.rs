@@ -1,0 +1,168 @@
+//! The two arms of an experiment: the libraries, what differs between them, and the digest of all that an
+//! experiment consists of.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::json;
+use windlass_core::approval::Digest;
+use windlass_learn::ab::Arm;
+use windlass_spec::ToolName;
+use windlass_tools::{Tool, ToolLibrary};
+
+use super::ExperimentRequest;
+use crate::assembly::{BoundAgent, DeclaredAgent};
+use crate::error::ServiceError;
+use crate::identity::Identity;
+use crate::options::RunOptions;
+use crate::service::Service;
+
+/// A tool that keeps failing is not called for a while, whoever calls it. In an experiment that would let
+/// the failures of one arm stop the calls of the other.
+const UNBROKEN: &str = "breaker.failures=1000";
+
+/// One arm of an experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExperimentArm {
+    /// The library as it was named.
+    pub library: String,
+    /// What the library calls itself.
+    pub name: String,
+}
+
+/// A tool that is implemented otherwise in A than in B.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToolDifference {
+    /// The tool.
+    pub tool: ToolName,
+    /// Its implementation in A.
+    pub a: String,
+    /// Its implementation in B.
+    pub b: String,
+}
+
+impl ExperimentRequest {
+    fn library(&self, arm: Arm) -> &str {
+        match arm {
+            Arm::A => &self.a,
+            Arm::B => &self.b,
+        }
+    }
+
+    /// How the agent is bound for an arm: to its library, and to those that both have.
+    fn options_of(&self, arm: Arm) -> RunOptions {
+        let mut options = self.options.clone();
+        options.library.insert(0, self.library(arm).to_owned());
+        // What one arm teaches must not help the other.
+        options.frozen = !options.no_learning;
+        options.set.insert(0, UNBROKEN.to_owned());
+        options
+    }
+
+    /// The digest of all that the experiment consists of. Not of how often everything is done, so that
+    /// more can be added, nor of how it is judged.
+    pub(super) fn digest(
+        &self,
+        service: &Service,
+        declared: &DeclaredAgent,
+    ) -> Result<String, ServiceError> {
+        let content = |name: &str| match Path::new(name).extension() {
+            Some(extension) if extension == "toml" => {
+                std::fs::read_to_string(name).map_err(|error| {
+                    let message = format!("the library file `{name}` cannot be read: {error}");
+                    ServiceError::failed(message)
+                })
+            }
+            _ => Ok(name.to_owned()),
+        };
+        let mut options = self.options.clone();
+        let others: Vec<String> = options
+            .library
+            .drain(..)
+            .map(|name| content(&name))
+            .collect::<Result<_, _>>()?;
+        let mut options = options.with_absolute_paths();
+        // Where the configuration is says nothing about what is in it.
+        options.project = None;
+        options.set = service.overrides().set.clone();
+        let all = json!({
+            "agent": declared.agent(),
+            "a": content(&self.a)?,
+            "b": content(&self.b)?,
+            "libraries": others,
+            "tasks": self.tasks,
+            "seed": self.seed,
+            "assembly": options,
+            "settings": self.settings,
+        });
+        let digest = Digest::of_json(&all).to_string();
+        Ok(digest.trim_start_matches("sha256:").to_owned())
+    }
+}
+
+/// Binds the agent for both arms.
+///
+/// # Errors
+/// Everything that stands in the way, of both arms.
+pub(super) fn bind(
+    service: &Service,
+    identity: &Identity,
+    declared: &DeclaredAgent,
+    request: &ExperimentRequest,
+) -> Result<[BoundAgent; 2], ServiceError> {
+    let bind = |arm| service.bind(identity, declared, &request.options_of(arm));
+    match (bind(Arm::A), bind(Arm::B)) {
+        (Ok(a), Ok(b)) => Ok([a, b]),
+        (a, b) => {
+            let mut reasons = Vec::new();
+            for (arm, error) in [(Arm::A, a.err()), (Arm::B, b.err())] {
+                let library = request.library(arm);
+                reasons.extend(error.map(|error| {
+                    let arm = arm.as_str().to_uppercase();
+                    format!("arm {arm} cannot work with `{library}`: {error}")
+                }));
+            }
+            Err(ServiceError::failed(reasons.join("\n")))
+        }
+    }
+}
+
+/// Both arms, and what differs between them for this agent.
+pub(super) fn compare(
+    service: &Service,
+    declared: &DeclaredAgent,
+    request: &ExperimentRequest,
+) -> Result<([ExperimentArm; 2], Vec<ToolDifference>), ServiceError> {
+    let project = service.project()?;
+    let library = |arm| service.library(&project, &[request.library(arm).to_owned()], None);
+    let (a, b) = (library(Arm::A)?, library(Arm::B)?);
+    let described = |library: &ToolLibrary, arm| ExperimentArm {
+        library: request.library(arm).to_owned(),
+        name: library.name().to_owned(),
+    };
+    let mut differs = Vec::new();
+    for tool in declared.tool_names() {
+        let (in_a, in_b) = (a.lookup(tool), b.lookup(tool));
+        let (of_a, of_b) = (implementation(&a, in_a), implementation(&b, in_b));
+        let (Some(name), true) = (in_a.or(in_b).map(Tool::name), of_a != of_b) else {
+            continue;
+        };
+        differs.push(ToolDifference {
+            tool: name.clone(),
+            a: of_a,
+            b: of_b,
+        });
+    }
+    Ok(([described(&a, Arm::A), described(&b, Arm::B)], differs))
+}
+
+/// What a tool is implemented by, in words.
+fn implementation(library: &ToolLibrary, tool: Option<&Tool>) -> String {
+    match tool {
+        None => "elsewhere".to_owned(),
+        Some(tool) => match tool.implementation() {
+            Some(described) => described.to_owned(),
+            None => format!("{}/{}", library.name(), tool.name()),
+        },
+    }
+}

@@ -1,0 +1,259 @@
+//! Gaps: what agents of a tenant could not do for want of a tool, counted by missing capability, and what
+//! a tool would look like that does it.
+
+mod missing;
+
+use windlass_core::run::Run;
+use windlass_learn::gap::ToolGapDetector;
+use windlass_runtime::gap_during_run;
+use windlass_spec::{AgentFile, ToolGapReport};
+use windlass_store::GapFilter;
+
+use crate::error::ServiceError;
+use crate::identity::{Identity, Scope};
+use crate::service::Service;
+
+pub use missing::{GapOccurrence, MissingTool};
+
+/// The specification of a tool that does what is missing.
+#[derive(Debug, Clone)]
+pub struct ToolProposal {
+    /// What is missing.
+    pub missing: MissingTool,
+    /// The specification, as it stands in an agent file.
+    pub specification: String,
+}
+
+impl ToolProposal {
+    /// The text of an agent file with the specification added. `declared` is what the text declares, and
+    /// `place` what the file is called in messages.
+    ///
+    /// # Errors
+    /// If a name of the specification is taken there, or it does not fit.
+    pub fn added_to(
+        &self,
+        text: &str,
+        declared: &AgentFile,
+        place: &str,
+    ) -> Result<String, ServiceError> {
+        let proposed = windlass_spec::read(&self.specification).file;
+        let proposed = proposed
+            .ok_or_else(|| ServiceError::failed("the proposed specification cannot be read"))?;
+        for tool in proposed.tools() {
+            let name = tool.name().as_str();
+            if declared.tool(name).is_some() || declared.agent(name).is_some() {
+                let message =
+                    format!("`{place}` has something called `{name}` already; nothing was written");
+                return Err(ServiceError::conflict("name_taken", message));
+            }
+        }
+        let blank = match text.is_empty() || text.ends_with("\n\n") {
+            true => "",
+            false => "\n",
+        };
+        let end = match text.is_empty() || text.ends_with('\n') {
+            true => "",
+            false => "\n",
+        };
+        let after = format!("{text}{end}{blank}{}\n", self.specification.trim_end());
+        match windlass_spec::read(&after).file {
+            Some(_) => Ok(after),
+            None => {
+                let message =
+                    format!("the specification does not fit `{place}`; nothing was written");
+                Err(ServiceError::conflict("does_not_fit", message))
+            }
+        }
+    }
+}
+
+/// Whether the tools of an agent file do what a task asks.
+#[derive(Debug, Clone)]
+pub struct GapCheck {
+    /// What is missing, if more likely than not something is.
+    pub report: Option<ToolGapReport>,
+    /// How likely something is missing.
+    pub probability: f64,
+    /// From which probability on a check reports it.
+    pub threshold: f64,
+    /// From which probability on a run reports it beforehand.
+    pub run_threshold: f64,
+    /// Whether a run would report it beforehand.
+    pub is_reported_before_run: bool,
+}
+
+impl Service {
+    /// What agents of the identity's tenant lacked, what was missing most often first: of the agent of
+    /// that name and in the last so many days, if these are given.
+    ///
+    /// # Errors
+    /// If the identity may not read.
+    pub fn list_missing_tools(
+        &self,
+        identity: &Identity,
+        agent: Option<&str>,
+        days: Option<u32>,
+    ) -> Result<Vec<MissingTool>, ServiceError> {
+        identity.require(Scope::Read)?;
+        let gaps = self.store()?.gaps(&GapFilter {
+            tenant: Some(identity.tenant().to_string()),
+            agent: agent.map(str::to_owned),
+            ..GapFilter::default()
+        })?;
+        let all = missing::missing_tools(&gaps);
+        Ok(match days {
+            Some(days) => {
+                let now = self.now();
+                let recent = all.into_iter();
+                recent
+                    .filter_map(|missing| missing.within(days, now))
+                    .collect()
+            }
+            None => all,
+        })
+    }
+
+    /// Something that was missing, by its name or the start of it.
+    ///
+    /// # Errors
+    /// If the identity may not read, or nothing or several things are meant.
+    pub fn show_missing_tool(
+        &self,
+        identity: &Identity,
+        name: &str,
+    ) -> Result<MissingTool, ServiceError> {
+        let all = self.list_missing_tools(identity, None, None)?;
+        missing::find(&all, name).cloned()
+    }
+
+    /// Proposes the specification of a tool that does what was missing, by its name or the start of it.
+    ///
+    /// # Errors
+    /// If the identity may not read, nothing or several things are meant, there is a tool for it, or
+    /// nothing is known to make a specification of.
+    pub fn propose_tool(
+        &self,
+        identity: &Identity,
+        name: &str,
+    ) -> Result<ToolProposal, ServiceError> {
+        let missing = self.show_missing_tool(identity, name)?;
+        if let Some(reason) = missing.reason() {
+            let message = format!("there is a tool for that: {reason}");
+            return Err(ServiceError::conflict("not_missing", message));
+        }
+        match missing.proposal() {
+            Some(specification) => Ok(ToolProposal {
+                missing,
+                specification,
+            }),
+            None => {
+                let message = format!(
+                    "there is nothing in `{}` to make a specification of",
+                    missing.name
+                );
+                Err(ServiceError::conflict("nothing_to_propose", message))
+            }
+        }
+    }
+
+    /// Checks whether the tools of an agent file do what a task asks, without a run.
+    ///
+    /// # Errors
+    /// If the identity may not read, or the configuration cannot be used.
+    pub fn check_gaps(
+        &self,
+        identity: &Identity,
+        file: &AgentFile,
+        task: &str,
+    ) -> Result<GapCheck, ServiceError> {
+        identity.require(Scope::Read)?;
+        let detector = ToolGapDetector::of_specifications(file.tools().iter().map(|tool| &**tool));
+        let probability = detector.assess(task).probability;
+        let report = detector.detect_missing_tools(task);
+        // A run reports only what is quite likely; a check reports what is more likely than not.
+        let project = self.project()?;
+        let gaps = project.configuration().gaps();
+        let run_threshold = gaps.threshold.get();
+        Ok(GapCheck {
+            is_reported_before_run: gaps.check && report.is_some() && probability >= run_threshold,
+            report,
+            probability,
+            threshold: detector.threshold(),
+            run_threshold,
+        })
+    }
+}
+
+/// What a run lacked, at each moment.
+#[must_use]
+pub fn gaps_of_run(run: &Run) -> Vec<ToolGapReport> {
+    let before = run.offer().and_then(|offer| offer.gap.clone());
+    before.into_iter().chain(gap_during_run(run)).collect()
+}
+
+/// What a run lacked that was not reported while it ran: what was reported before it started is not
+/// reported again in other words.
+#[must_use]
+pub fn unreported_gap(run: &Run) -> Option<ToolGapReport> {
+    let is_reported = run.offer().is_some_and(|offer| offer.gap.is_some());
+    gap_during_run(run).filter(|_| !is_reported)
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_core::approval::Principal;
+    use windlass_spec::{AgentName, GapMoment, NonEmptyText};
+    use windlass_store::NewGap;
+
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::options::Overrides;
+
+    fn identity(tenant: &str, scopes: &[Scope]) -> Identity {
+        let tenant = NonEmptyText::new(tenant).unwrap();
+        Identity::new(
+            tenant,
+            Principal::new("ada").unwrap(),
+            scopes.iter().copied(),
+        )
+    }
+
+    #[test]
+    fn a_tenant_sees_its_own_gaps_alone() {
+        let data = tempfile::tempdir().unwrap();
+        let overrides = Overrides {
+            data: Some(data.path().to_owned()),
+            ..Overrides::default()
+        };
+        let service = Service::open(None, overrides);
+        let reader = identity("acme", &[Scope::Read]);
+        let detector = ToolGapDetector::new([]);
+        let report = detector.report_of("Book a flight to Rome").unwrap();
+        let new = NewGap {
+            run: None,
+            who: reader.person(),
+            agent: &AgentName::new("clerk").unwrap(),
+            moment: GapMoment::BeforeRun,
+            at: service.now(),
+            report: &report,
+        };
+        service.store().unwrap().record_gap(&new).unwrap();
+        let listed = service.list_missing_tools(&reader, None, None).unwrap();
+        assert_eq!(listed.len(), 1);
+        let name = &listed[0].name;
+        assert!(service.propose_tool(&reader, name).is_ok());
+
+        let other = identity("other", &[Scope::Admin]);
+        assert!(
+            service
+                .list_missing_tools(&other, None, None)
+                .unwrap()
+                .is_empty()
+        );
+        let error = service.show_missing_tool(&other, name).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        let nobody = identity("acme", &[]);
+        let error = service.list_missing_tools(&nobody, None, None).unwrap_err();
+        assert_eq!(error.code(), "scope_missing");
+    }
+}

@@ -1,0 +1,163 @@
+//! The health of an installation: looks at everything an agent needs, and says how to fix what is wrong.
+
+mod examination;
+mod servers;
+
+use std::path::{Path, PathBuf};
+
+use windlass_spec::AgentFile;
+
+use crate::error::ServiceError;
+use crate::identity::{Identity, Scope};
+use crate::service::Service;
+use examination::Examination;
+
+/// How something that was looked at is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FindingStatus {
+    /// It works.
+    Ok,
+    /// It works, but is probably not meant that way.
+    Warning,
+    /// It must be fixed.
+    Error,
+}
+
+impl FindingStatus {
+    /// The status as a word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Something that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is about, such as `policies`.
+    pub about: &'static str,
+    /// How it is.
+    pub status: FindingStatus,
+    /// What was found.
+    pub found: String,
+    /// What to do about it.
+    pub fix: Option<String>,
+}
+
+impl Finding {
+    fn ok(about: &'static str, found: impl Into<String>) -> Self {
+        Self {
+            about,
+            status: FindingStatus::Ok,
+            found: found.into(),
+            fix: None,
+        }
+    }
+
+    fn warning(about: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self {
+            about,
+            status: FindingStatus::Warning,
+            found: found.into(),
+            fix: Some(fix.into()),
+        }
+    }
+
+    fn error(about: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self {
+            status: FindingStatus::Error,
+            ..Self::warning(about, found, fix)
+        }
+    }
+}
+
+/// An agent file that is looked at. Who reads it shows its mistakes where they are.
+#[derive(Debug, Clone)]
+pub struct ExaminedFile {
+    /// What it is called in findings.
+    pub name: String,
+    /// What is in it.
+    pub content: FileContent,
+}
+
+/// What is in an agent file.
+#[derive(Debug, Clone)]
+pub enum FileContent {
+    /// There is no such file.
+    Missing,
+    /// It cannot be read, or has mistakes.
+    Invalid,
+    /// These agents.
+    Declared(Box<AgentFile>),
+}
+
+/// What is looked at.
+#[derive(Debug, Clone, Default)]
+pub struct HealthRequest {
+    /// The agent files.
+    pub agent_files: Vec<ExaminedFile>,
+    /// Whether no server is asked whether it answers.
+    pub is_offline: bool,
+}
+
+impl Service {
+    /// Looks at everything an agent needs: configuration, clock, store, libraries, agents, policies, models
+    /// and servers. Starts no MCP server and calls no tool.
+    ///
+    /// # Errors
+    /// If the identity may not read. What is wrong is a finding, not an error.
+    pub async fn examine(
+        &self,
+        identity: &Identity,
+        request: &HealthRequest,
+    ) -> Result<Vec<Finding>, ServiceError> {
+        identity.require(Scope::Read)?;
+        let mut examination = Examination::new(self, identity);
+        examination.configuration();
+        examination.clock();
+        examination.store();
+        examination.files();
+        for file in &request.agent_files {
+            examination.agents(file);
+        }
+        examination.tools();
+        examination.policies();
+        examination.models();
+        if !request.is_offline {
+            examination.endpoints().await;
+        }
+        examination.servers();
+        Ok(examination.findings)
+    }
+
+    /// The agent files beside the project's configuration, sorted by name.
+    ///
+    /// # Errors
+    /// If the identity may not read.
+    pub fn project_agent_files(&self, identity: &Identity) -> Result<Vec<PathBuf>, ServiceError> {
+        identity.require(Scope::Read)?;
+        let files = self.configuration_files();
+        let directory = files.project().and_then(Path::parent);
+        let Some(entries) = directory.and_then(|directory| {
+            let directory = match directory == Path::new("") {
+                true => Path::new("."),
+                false => directory,
+            };
+            std::fs::read_dir(directory).ok()
+        }) else {
+            return Ok(Vec::new());
+        };
+        let is_agent_file = |path: &PathBuf| {
+            path.extension()
+                .is_some_and(|extension| extension == "gram")
+        };
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut files: Vec<PathBuf> = paths.filter(is_agent_file).collect();
+        files.sort();
+        Ok(files)
+    }
+}

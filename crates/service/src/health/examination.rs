@@ -1,0 +1,421 @@
+//! What is looked at, one thing after the other. A thing that others need comes before them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use windlass_config::{Library, Severity};
+use windlass_model::{check_reach, places};
+use windlass_policy::Policies;
+use windlass_runtime::{ConfigurationError, Configured, Read, choose_model};
+use windlass_spec::{Agent, ToolSpecification};
+use windlass_store::RunFilter;
+use windlass_tools::{BindingMode, ToolLibrary, bind};
+
+use super::{ExaminedFile, FileContent, Finding};
+use crate::error::ServiceError;
+use crate::identity::Identity;
+use crate::service::Service;
+
+/// How long a server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The time before which no clock that goes right can be: when this was written.
+const EARLIEST: i64 = 1_780_000_000_000_000;
+
+/// What is found out on the way, with the findings.
+pub(super) struct Examination<'s> {
+    pub(super) findings: Vec<Finding>,
+    pub(super) service: &'s Service,
+    identity: &'s Identity,
+    /// What the configuration says; the built-in values if it cannot be used.
+    pub(super) configured: Configured,
+    /// The libraries that the configuration names; none if they cannot be used.
+    library: ToolLibrary,
+    agents: Vec<Agent>,
+}
+
+impl<'s> Examination<'s> {
+    pub(super) fn new(service: &'s Service, identity: &'s Identity) -> Self {
+        Self {
+            findings: Vec::new(),
+            service,
+            identity,
+            configured: Configured::default(),
+            library: ToolLibrary::new("none"),
+            agents: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+
+    pub(super) fn configuration(&mut self) {
+        let project = match self.service.project() {
+            Ok(project) => project,
+            Err(error) => return self.invalid_configuration(&error),
+        };
+        let configured = project.configured.clone();
+        for warning in &configured.warnings {
+            let found = warning.to_string();
+            self.add(Finding::warning(
+                "configuration",
+                found,
+                "change or remove it",
+            ));
+        }
+        let files = project.files.files.iter().filter(|(_, path)| path.exists());
+        let files: Vec<String> = files
+            .map(|(layer, path)| format!("{} ({layer})", path.display()))
+            .collect();
+        let found = match files.as_slice() {
+            [] => "there is none, so the built-in values hold".to_owned(),
+            files => format!("{} is valid", files.join(", ")),
+        };
+        let environment = configured.configuration.environment();
+        self.add(Finding::ok(
+            "configuration",
+            format!("{found}; the environment is `{environment}`"),
+        ));
+        self.configured = configured;
+    }
+
+    fn invalid_configuration(&mut self, error: &ServiceError) {
+        // Read once more for the mistakes one by one.
+        let read = self.service.configuration_files().read(&Read::default());
+        let Err(ConfigurationError::Mistakes(mistakes)) = read else {
+            let fix = "make it a file that can be read, or name another with `--config`";
+            return self.add(Finding::error("configuration", error.to_string(), fix));
+        };
+        for mut mistake in mistakes {
+            // The help is the fix.
+            let fix = mistake.help.take();
+            let fix =
+                fix.unwrap_or_else(|| "`windlass config schema` says what is allowed".to_owned());
+            let found = mistake.to_string();
+            self.add(match mistake.severity {
+                Severity::Error => Finding::error("configuration", found, fix),
+                Severity::Warning => Finding::warning("configuration", found, fix),
+            });
+        }
+    }
+
+    pub(super) fn clock(&mut self) {
+        let now = self.service.now();
+        self.add(match now.as_microseconds() < EARLIEST {
+            true => Finding::error(
+                "clock",
+                format!("the clock says it is {now}"),
+                "set the clock: approvals, holds and limits go by it",
+            ),
+            false => Finding::ok("clock", format!("it is {now}")),
+        });
+    }
+
+    pub(super) fn store(&mut self) {
+        let directory = match self.service.data_directory() {
+            Ok(directory) => directory,
+            Err(error) => {
+                let fix = "set WINDLASS_DATA, or `data_directory` in windlass.toml";
+                self.add(Finding::error("store", error.to_string(), fix));
+                return;
+            }
+        };
+        let place = directory.display();
+        let store = match self.service.store() {
+            Ok(store) => store,
+            Err(error) => {
+                let fix = format!("make `{place}` a directory you can write to, or name another");
+                self.add(Finding::error("store", error.to_string(), fix));
+                return;
+            }
+        };
+        match store.check() {
+            Ok(problems) if problems.is_empty() => {}
+            Ok(problems) => {
+                let fix = format!("move `{place}` away and restore it from a backup");
+                self.add(Finding::error("store", problems.join("; "), fix));
+                return;
+            }
+            Err(error) => {
+                let fix = format!("see whether `{place}` can be read");
+                self.add(Finding::error("store", error.to_string(), fix));
+                return;
+            }
+        }
+        let latest = store.runs(&RunFilter {
+            tenant: Some(self.identity.tenant().to_string()),
+            limit: Some(1),
+            ..RunFilter::default()
+        });
+        let latest = latest.ok().and_then(|mut runs| runs.pop());
+        if let Some(latest) = latest.filter(|run| run.started_at > self.service.now()) {
+            self.add(Finding::error(
+                "clock",
+                format!("a run began at {}, which is yet to come", latest.started_at),
+                "the clock was set back: set it right, or holds and limits last longer than they should",
+            ));
+        }
+        let who = self.identity.principal();
+        self.add(Finding::ok(
+            "store",
+            format!("{place} can be written to; runs act for {who}"),
+        ));
+        let held = self.configured.configuration.principal(who.as_str());
+        let demanded: Vec<String> = self
+            .configured
+            .configuration
+            .categories()
+            .flat_map(|category| category.permissions.difference(&held.permissions))
+            .map(ToString::to_string)
+            .collect();
+        if !demanded.is_empty() {
+            self.add(Finding::warning(
+                "permissions",
+                format!(
+                    "categories demand `{}`, which {who} does not hold",
+                    demanded.join("`, `")
+                ),
+                format!("if {who} should hold it, add it to `[principals.\"{who}\"] permissions`"),
+            ));
+        }
+    }
+
+    /// The directories and tools of the built-in library.
+    pub(super) fn files(&mut self) {
+        let configuration = self.configured.configuration.clone();
+        for root in &configuration.files().roots {
+            // Without the dots that mean the same.
+            let root: PathBuf = root.components().collect();
+            let place = root.display();
+            self.add(match root.is_dir() {
+                true => Finding::ok("files", format!("the root `{place}` is there")),
+                false => Finding::error(
+                    "files",
+                    format!("the root `{place}` is no directory"),
+                    format!("mkdir -p {place}, or change `[files] roots`"),
+                ),
+            });
+        }
+        if let Err(error) = self.service.builtin_settings(&configuration) {
+            self.add(Finding::error(
+                "tools",
+                error.to_string(),
+                "change it in windlass.toml",
+            ));
+        }
+        match self.service.build_library(&configuration, &[], None) {
+            Ok(library) => {
+                let count = library.iter().count();
+                self.library = library;
+                self.add(Finding::ok("libraries", format!("{count} tools")));
+            }
+            Err(error) => self.add(Finding::error(
+                "libraries",
+                error.to_string(),
+                "change `libraries` in windlass.toml",
+            )),
+        }
+    }
+
+    /// The agents of a file: whether it is valid, and whether their tools are there.
+    pub(super) fn agents(&mut self, file: &ExaminedFile) {
+        let place = &file.name;
+        let declared = match &file.content {
+            FileContent::Declared(declared) => declared,
+            FileContent::Missing => {
+                let fix = "name a file that is there";
+                return self.add(Finding::error(
+                    "agents",
+                    format!("there is no {place}"),
+                    fix,
+                ));
+            }
+            FileContent::Invalid => {
+                let fix = format!("windlass check {place}");
+                return self.add(Finding::error(
+                    "agents",
+                    format!("{place} has mistakes"),
+                    fix,
+                ));
+            }
+        };
+        for agent in declared.agents() {
+            let name = agent.name();
+            self.add(match bind(agent, &self.library, BindingMode::Exact) {
+                Ok(_) => Finding::ok(
+                    "agents",
+                    format!("{name} in {place}: {} tools are there", agent.tools().len()),
+                ),
+                Err(failures) => {
+                    let told: Vec<String> = failures.iter().map(ToString::to_string).collect();
+                    Finding::error(
+                        "agents",
+                        format!("{name} in {place}: {}", told.join("\n")),
+                        "name the library that has them in `libraries`, or with `--library`",
+                    )
+                }
+            });
+        }
+        for mistake in self.configured.check(declared.agents()) {
+            let fix = mistake.help.clone();
+            let fix = fix.unwrap_or_else(|| "change it in windlass.toml".to_owned());
+            self.add(match mistake.severity {
+                Severity::Error => Finding::error("configuration", mistake.to_string(), fix),
+                // Other agent files may have the tool.
+                Severity::Warning => continue,
+            });
+        }
+        self.agents.extend_from_slice(declared.agents());
+    }
+
+    /// The tools of the agents that can do nothing because something is not set.
+    pub(super) fn tools(&mut self) {
+        let configuration = self.configured.configuration.clone();
+        let Ok(settings) = self.service.builtin_settings(&configuration) else {
+            return;
+        };
+        for lacking in settings.not_configured() {
+            let users: Vec<&str> = self
+                .agents
+                .iter()
+                .filter(|agent| agent.tool(lacking.tool).is_some())
+                .map(|agent| agent.name().as_str())
+                .collect();
+            if !users.is_empty() && configuration.libraries().contains(&Library::BuiltIn) {
+                self.add(Finding::warning(
+                    "tools",
+                    format!(
+                        "`{}` of {} can do nothing: `{}` is not set",
+                        lacking.tool,
+                        users.join(", "),
+                        lacking.key
+                    ),
+                    lacking.help,
+                ));
+            }
+        }
+    }
+
+    pub(super) fn policies(&mut self) {
+        let file = self.configured.policy_file.as_deref();
+        let place = file.map_or("the built-in policies".to_owned(), |file| {
+            file.display().to_string()
+        });
+        let tools: Vec<Arc<ToolSpecification>> = self
+            .agents
+            .iter()
+            .flat_map(|agent| agent.tools().to_vec())
+            .collect();
+        let others = match self.service.project() {
+            Ok(project) => self.service.tools_named_in_policies(&project, &tools),
+            Err(_) => Vec::new(),
+        };
+        let mut known: Vec<&ToolSpecification> = Vec::new();
+        for tool in tools.iter().chain(&others) {
+            if known.iter().all(|other| other.name() != tool.name()) {
+                known.push(tool);
+            }
+        }
+        let count = known.len();
+        self.add(match Policies::load(&self.configured.policies, known) {
+            Ok(policies) => {
+                let rules = policies.rules().len();
+                Finding::ok(
+                    "policies",
+                    format!(
+                        "{place}: {rules} rules hold for {count} tools, and their examples pass"
+                    ),
+                )
+            }
+            Err(errors) => {
+                let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                Finding::error(
+                    "policies",
+                    format!("{place}: {}", told.join("\n")),
+                    format!("windlass policy check {place} --agent FILE"),
+                )
+            }
+        });
+    }
+
+    pub(super) fn models(&mut self) {
+        let configuration = self.configured.configuration.clone();
+        let base_url = configuration.base_url();
+        if let Some(name) = configuration.model() {
+            let is_embedded = name == "reflex" || name.contains(':');
+            let reach = match name.parse() {
+                _ if is_embedded => Ok(()),
+                Ok(model) => check_reach(&model, base_url),
+                Err(error) => Err(format!("{error}")),
+            };
+            self.add(match reach {
+                Ok(()) => Finding::ok("models", format!("all agents ask `{name}`")),
+                Err(why) => Finding::error(
+                    "models",
+                    format!("`{name}` cannot be asked: {why}"),
+                    "set its key in the environment, or another `model` in windlass.toml",
+                ),
+            });
+            return;
+        }
+        for agent in self.agents.clone() {
+            let name = agent.name();
+            self.add(match choose_model(&self.agents, &agent, base_url) {
+                Ok(choice) => Finding::ok("models", format!("{name}: {}", choice.told)),
+                Err(error) => Finding::warning(
+                    "models",
+                    format!("{name}: {error}"),
+                    "set its key in the environment, or run it with `--model reflex`",
+                ),
+            });
+        }
+    }
+
+    /// Whether the servers that the configuration names answer, and which models can be asked.
+    pub(super) async fn endpoints(&mut self) {
+        let configuration = self.configured.configuration.clone();
+        let named = [
+            (
+                "search.endpoint",
+                configuration.search().endpoint.as_deref(),
+            ),
+            ("automation.endpoint", configuration.automation_endpoint()),
+            ("base_url", configuration.base_url()),
+        ];
+        for (key, url) in named {
+            let Some(url) = url else { continue };
+            self.add(match answer_of(url).await {
+                Ok(answer) => Finding::ok(
+                    "servers",
+                    format!("{key}: {url} answers ({})", answer.status().as_u16()),
+                ),
+                Err(error) => Finding::error(
+                    "servers",
+                    format!("{key}: {url} does not answer: {}", error.without_url()),
+                    format!("start the server, or change `{key}` in windlass.toml"),
+                ),
+            });
+        }
+        let reachable: Vec<String> = places()
+            .await
+            .into_iter()
+            .filter(|place| place.is_reachable)
+            .map(|place| place.provider)
+            .collect();
+        let found = match reachable.as_slice() {
+            [] => "none but reflex, which is embedded and needs no key".to_owned(),
+            reachable => format!("reflex, {}", reachable.join(", ")),
+        };
+        self.add(Finding::ok(
+            "models",
+            format!("can be asked from here: {found}"),
+        ));
+    }
+}
+
+async fn answer_of(url: &str) -> Result<reqwest::Response, reqwest::Error> {
+    let client = reqwest::Client::builder().timeout(PATIENCE).build()?;
+    client.get(url).send().await
+}

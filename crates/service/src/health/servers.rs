@@ -1,0 +1,94 @@
+//! The MCP servers of the configuration, as far as they can be looked at without starting them.
+
+use windlass_mcp::{Ledger, program_of};
+use windlass_spec::server::{Given, ServerSettings, Transport};
+
+use super::Finding;
+use super::examination::Examination;
+use crate::mcp::needs_acceptance;
+use crate::servers::environment_lookup;
+
+const ABOUT: &str = "mcp";
+
+impl Examination<'_> {
+    pub(super) fn servers(&mut self) {
+        let configuration = self.configured.configuration.clone();
+        if configuration.servers().is_empty() {
+            return;
+        }
+        // The store is looked at elsewhere.
+        let Ok(ledger) = self.service.ledger() else {
+            return;
+        };
+        for settings in configuration.servers() {
+            let finding = examined(settings, &ledger);
+            self.add(finding);
+        }
+    }
+}
+
+fn examined(settings: &ServerSettings, ledger: &Ledger) -> Finding {
+    let name = &settings.name;
+    if !settings.is_enabled {
+        return Finding::ok(ABOUT, format!("{name}: switched off"));
+    }
+    let program = match program_of(settings, &environment_lookup()) {
+        Ok(program) => program,
+        Err(error) => {
+            let fix = format!("install it, or change `servers.{name}.command` in windlass.toml");
+            return Finding::error(ABOUT, format!("{name}: {error}"), fix);
+        }
+    };
+    let missing = named(settings).find(|variable| std::env::var_os(variable).is_none());
+    if let Some(variable) = missing {
+        let found = format!("{name}: the environment variable `{variable}` is not set");
+        return Finding::error(ABOUT, found, format!("export {variable}=..."));
+    }
+    match ledger.program_changes(settings, program.as_ref()) {
+        Ok(changes) if changes.is_empty() => {}
+        Ok(changes) => {
+            let found = format!("{name}: what it runs changed: {}", changes.join("; "));
+            let fix = format!("look at it, then `windlass mcp pins {name} --accept-program`");
+            return Finding::error(ABOUT, found, fix);
+        }
+        Err(error) => {
+            let fix = format!("`windlass mcp remove {name}`, then add it again");
+            return Finding::error(ABOUT, format!("{name}: {error}"), fix);
+        }
+    }
+    let pins = match ledger.pins(name) {
+        Ok(Some(pins)) => pins,
+        Ok(None) => {
+            let fix = format!("`windlass mcp inspect {name}` meets it and pins its tools");
+            return Finding::warning(ABOUT, format!("{name}: never met"), fix);
+        }
+        Err(error) => {
+            let fix = format!("`windlass mcp remove {name}`, then add it again");
+            return Finding::error(ABOUT, error.to_string(), fix);
+        }
+    };
+    let usable = pins.iter().filter(|pin| pin.usable().is_some()).count();
+    match pins.iter().filter(|pin| needs_acceptance(pin)).count() {
+        0 => Finding::ok(ABOUT, format!("{name}: {usable} tools pinned")),
+        waiting => Finding::warning(
+            ABOUT,
+            format!("{name}: {usable} tools pinned, {waiting} wait to be accepted"),
+            format!("`windlass mcp pins {name}` shows them"),
+        ),
+    }
+}
+
+/// The variables that the settings name.
+fn named(settings: &ServerSettings) -> impl Iterator<Item = &str> {
+    let given: Vec<&Given> = match &settings.transport {
+        Transport::Command(command) => command.environment.values().collect(),
+        Transport::Http(http) => {
+            let secret = http
+                .oauth
+                .as_ref()
+                .and_then(|oauth| oauth.client_secret.as_ref());
+            http.headers.values().chain(secret).collect()
+        }
+    };
+    given.into_iter().filter_map(Given::variable)
+}

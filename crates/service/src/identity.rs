@@ -1,0 +1,179 @@
+//! Who asks for an operation, and what they may do. A door finds this out by authenticating its caller;
+//! it never comes from the body of a request.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use windlass_core::approval::{Identity as Person, Principal};
+use windlass_runtime::local_identity;
+use windlass_spec::NonEmptyText;
+
+use crate::error::ServiceError;
+
+/// Who asks for an operation: a tenant, a principal, and the scopes they were granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    person: Person,
+    scopes: BTreeSet<Scope>,
+}
+
+/// What an identity may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// List and show what belongs to the tenant.
+    Read,
+    /// Start, resume and cancel runs, and call tools.
+    Run,
+    /// Decide approvals; undo and release held calls.
+    Approve,
+    /// Change what agents work with: memory, playbook, plans, servers.
+    Operate,
+    /// Read everything and decide nothing.
+    Audit,
+    /// Everything.
+    Admin,
+}
+
+impl Scope {
+    /// All scopes.
+    pub const ALL: [Self; 6] = [
+        Self::Read,
+        Self::Run,
+        Self::Approve,
+        Self::Operate,
+        Self::Audit,
+        Self::Admin,
+    ];
+
+    /// The scope's name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Run => "run",
+            Self::Approve => "approve",
+            Self::Operate => "operate",
+            Self::Audit => "audit",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A text that names no scope.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a scope; scopes are read, run, approve, operate, audit and admin")]
+pub struct UnknownScope(String);
+
+impl FromStr for Scope {
+    type Err = UnknownScope;
+
+    fn from_str(name: &str) -> Result<Self, UnknownScope> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|scope| scope.as_str() == name)
+            .ok_or_else(|| UnknownScope(name.to_owned()))
+    }
+}
+
+impl Identity {
+    /// An identity with these scopes.
+    #[must_use]
+    pub fn new(
+        tenant: NonEmptyText,
+        principal: Principal,
+        scopes: impl IntoIterator<Item = Scope>,
+    ) -> Self {
+        Self {
+            person: Person::new(tenant, principal),
+            scopes: scopes.into_iter().collect(),
+        }
+    }
+
+    /// The user of the operating system that this process runs as, with all scopes: they own the data
+    /// directory and the process.
+    ///
+    /// # Errors
+    /// If the user has no usable name.
+    pub fn local() -> Result<Self, ServiceError> {
+        Ok(Self {
+            person: local_identity()?,
+            scopes: BTreeSet::from([Scope::Admin]),
+        })
+    }
+
+    /// The tenant.
+    #[must_use]
+    pub fn tenant(&self) -> &NonEmptyText {
+        &self.person.tenant
+    }
+
+    /// The principal.
+    #[must_use]
+    pub fn principal(&self) -> &Principal {
+        &self.person.principal
+    }
+
+    /// Tenant and principal, as runs and decisions record them.
+    #[must_use]
+    pub fn person(&self) -> &Person {
+        &self.person
+    }
+
+    /// Whether the identity may do what a scope allows.
+    #[must_use]
+    pub fn has(&self, scope: Scope) -> bool {
+        let is_granted = |granted: Scope| self.scopes.contains(&granted);
+        is_granted(scope)
+            || is_granted(Scope::Admin)
+            // Whoever changes or audits things can see them.
+            || (scope == Scope::Read && !self.scopes.is_empty())
+    }
+
+    /// Refuses an operation that needs another scope.
+    pub(crate) fn require(&self, scope: Scope) -> Result<(), ServiceError> {
+        if self.has(scope) {
+            return Ok(());
+        }
+        let message = format!("`{}` does not have the scope `{scope}`", self.principal());
+        Err(ServiceError::denied("scope_missing", message)
+            .with_hint(format!("ask the operator for a token with the scope `{scope}`")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(scopes: &[Scope]) -> Identity {
+        let tenant = NonEmptyText::new("local").unwrap();
+        let principal = Principal::new("ada").unwrap();
+        Identity::new(tenant, principal, scopes.iter().copied())
+    }
+
+    #[test]
+    fn a_scope_allows_its_own_operations_and_reading() {
+        for scope in Scope::ALL {
+            let identity = with(&[scope]);
+            assert!(identity.has(Scope::Read), "{scope}");
+            for other in Scope::ALL {
+                let is_allowed = other == scope || scope == Scope::Admin || other == Scope::Read;
+                assert_eq!(identity.has(other), is_allowed, "{scope} for {other}");
+            }
+            assert_eq!(scope.as_str().parse(), Ok(scope));
+        }
+    }
+
+    #[test]
+    fn an_identity_without_scopes_may_do_nothing() {
+        for scope in Scope::ALL {
+            let error = with(&[]).require(scope).unwrap_err();
+            assert_eq!(error.code(), "scope_missing");
+        }
+    }
+}

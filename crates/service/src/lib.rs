@@ -1,0 +1,97 @@
+//! The one way in: every operation that a command line, a server or a program needs.
+//!
+//! A [`Service`] resolves the configuration, libraries, servers, policies, models and the store once, and
+//! offers operations on them. A door translates its protocol into calls of these operations and their
+//! results back; it decides nothing itself.
+//!
+//! - **Who asks**: every operation takes an [`Identity`] (tenant, principal, scopes), which the door got
+//!   by authenticating its caller. What the identity may not do is refused; what belongs to another
+//!   tenant does not exist for it.
+//! - **Runs**: [`Service::bind`] makes a [`BoundAgent`] of a declared agent, [`BoundAgent::start`] gives
+//!   it a task. [`Service::list_runs`], [`Service::show_run`], [`Service::resume`],
+//!   [`Service::cancel_run`] and [`Service::events`] are about runs there are.
+//! - **Decisions**: [`Service::list_approvals`], [`Service::show_approval`], [`Service::decide`];
+//!   [`Service::list_holds`], [`Service::change_hold`].
+//! - **Errors**: a [`ServiceError`] has a kind (for an exit code or an HTTP status), a stable code, a
+//!   message and a hint.
+//!
+//! Operations that read or write the store block for as long as the disk takes; an asynchronous door
+//! calls them on a thread that may block. Operations that drive runs are asynchronous.
+
+mod approvals;
+mod assembly;
+mod batch;
+mod binding;
+mod call_ids;
+mod configuration;
+mod conversations;
+mod error;
+mod experiments;
+mod gaps;
+mod health;
+mod holds;
+mod identity;
+mod libraries;
+mod mcp;
+mod memory;
+mod models;
+mod names;
+mod options;
+mod outermost;
+mod playbook;
+mod plans;
+mod policies;
+mod runs;
+mod sampling;
+mod servers;
+mod service;
+mod tools;
+mod worker;
+
+pub use approvals::{
+    Always, ApprovalDetails, DecisionRequest, DecisionTaken, check_open,
+};
+pub use assembly::{BoundAgent, DeclaredAgent, NewRun, named_model};
+pub use batch::BatchOptions;
+pub use binding::BindingRecord;
+pub use configuration::{ConfigurationCheck, ConfigurationFile, ConfigurationValues};
+pub use conversations::ConversationChoice;
+pub use error::{ErrorKind, ServiceError};
+pub use experiments::{
+    Experiment, ExperimentArm, ExperimentFindings, ExperimentMetric, ExperimentRequest, GuardRailFinding,
+    MetricFinding, PairCounts, PairResult, RunMeasurements, SampleRatio, ToolDifference, VariantComparison,
+    VariantQuery, VariantSplit, VariantSummary,
+};
+pub use gaps::{
+    GapCheck, GapOccurrence, MissingTool, ToolProposal, gaps_of_run, unreported_gap,
+};
+pub use health::{ExaminedFile, FileContent, Finding, FindingStatus, HealthRequest};
+pub use holds::HoldChange;
+pub use identity::{Identity, Scope, UnknownScope};
+pub use libraries::unknown;
+pub use mcp::{
+    AddedServer, ImportedServers, InspectedServer, RemovedServer, ServerConnection, ServerFile,
+    ServerImport, ServerProgram, ServerStatus, ServerTool, needs_acceptance,
+};
+pub use memory::{
+    ExportedDocument, ImportCounts, ImportOutcome, ImportProgress, ImportSource, MemoryCompaction, MemoryFile,
+    MemoryImport, NewMemoryDocument, read_memory_text,
+};
+pub use options::{Attachment, LearningOverride, Notice, Notify, Overrides, RunOptions};
+pub use outermost::{Onward, is_part_of};
+pub use playbook::{
+    ActiveStrategies, ChangedStrategy, DomainPlaybook, ImportedStrategies, LearnedRuns, PlaybookDifference,
+    PlaybookStatistics, RefusedStrategy, RevertedPlaybook, StrategyChange, StrategyDifference, StrategyFilter,
+    SuccessStatistics, SuccessfulRuns,
+};
+pub use plans::{PlanChange, PlanDetails, check_plan};
+pub use policies::{
+    ExplainedCall, ExplainedDecision, PolicyReplay, PolicySource, RecordedCalls, ReplayedCall,
+};
+pub use runs::{CANCEL_PATIENCE, Cancellation, ResumeOptions, RunEvents, RunQuery, RunStatus};
+pub use servers::{environment_lookup, server_of};
+pub use service::Service;
+pub use tools::{
+    BindingReport, DeclaredTools, ExecutionQuery, FoundTool, ToolCall, ToolDetails, ToolEntry,
+    ToolQuery, ToolStage, ToolStatus, execution_result,
+};

@@ -1,0 +1,298 @@
+//! Finds the libraries that options or the configuration name: those that ship with the program, and
+//! library files. Each is built once.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use windlass_config::{Configuration, Library};
+use windlass_mcp::LIBRARY;
+use windlass_policy::{DEFAULT_POLICIES, named_tools};
+use windlass_spec::server::ServerName;
+use windlass_spec::{ToolSpecification, nearest};
+use windlass_tools::{
+    AutomationSettings, BUILTIN, BuiltinSettings, Fact, FileSettings, HttpSettings, SearchSettings,
+    ToolLibrary, builtin, builtin_libraries, builtin_library,
+};
+
+use crate::error::ServiceError;
+use crate::identity::{Identity, Scope};
+use crate::service::{Project, Service, lock};
+
+/// Says which servers' tools the caller is about to use: what stands in their way is reported.
+pub(crate) type Wanted<'w> = Option<&'w dyn Fn(&ServerName) -> bool>;
+
+impl Service {
+    /// The libraries of these names, as one; those that the configuration names, and its servers, if there
+    /// are none. Built once for each set of names.
+    pub(crate) fn library(
+        &self,
+        project: &Project,
+        names: &[String],
+        wanted: Wanted<'_>,
+    ) -> Result<ToolLibrary, ServiceError> {
+        let known = lock(&project.libraries);
+        if let Some((_, library)) = known.iter().find(|(known, _)| known == names) {
+            return Ok(library.clone());
+        }
+        drop(known);
+        let library = self.build_library(project.configuration(), names, wanted)?;
+        lock(&project.libraries).push((names.to_vec(), library.clone()));
+        Ok(library)
+    }
+
+    /// The same, built anew: for a configuration that was just reloaded.
+    pub(crate) fn build_library(
+        &self,
+        configuration: &Configuration,
+        names: &[String],
+        wanted: Wanted<'_>,
+    ) -> Result<ToolLibrary, ServiceError> {
+        let named: Vec<ToolLibrary> = match names {
+            [] => {
+                let mut named = configuration
+                    .libraries()
+                    .iter()
+                    .map(|library| match library {
+                        Library::BuiltIn => self.builtin(configuration),
+                        Library::File(path) => from_file(path),
+                    })
+                    .collect::<Result<Vec<_>, _>>()?;
+                if !configuration.servers().is_empty() {
+                    named.push(self.server_library(configuration, wanted)?);
+                }
+                named
+            }
+            names => names
+                .iter()
+                .map(|name| self.named_library(configuration, name, wanted))
+                .collect::<Result<_, _>>()?,
+        };
+        let mut named = named.into_iter();
+        let first = named.next().unwrap_or_else(|| ToolLibrary::new("none"));
+        Ok(named.try_fold(first, ToolLibrary::merge)?)
+    }
+
+    /// The library called `name`, or declared in the TOML file of that name. If it has tools of a server,
+    /// what stands in their way is reported for the server `wanted`.
+    ///
+    /// # Errors
+    /// If the identity may not read, or there is no such library.
+    pub fn find_library(
+        &self,
+        identity: &Identity,
+        name: &str,
+        wanted: Option<&ServerName>,
+    ) -> Result<ToolLibrary, ServiceError> {
+        identity.require(Scope::Read)?;
+        let is_wanted = |server: &ServerName| Some(server) == wanted;
+        match [BUILTIN, LIBRARY].contains(&name) {
+            true => self.library(&*self.project()?, &[name.to_owned()], Some(&is_wanted)),
+            false => self.named_library(&Configuration::default(), name, Some(&is_wanted)),
+        }
+    }
+
+    /// The libraries of these names as one, or those that the configuration names if there are none.
+    ///
+    /// # Errors
+    /// If the identity may not read, or one of them cannot be used.
+    pub fn libraries(
+        &self,
+        identity: &Identity,
+        names: &[String],
+    ) -> Result<ToolLibrary, ServiceError> {
+        identity.require(Scope::Read)?;
+        self.library(&*self.project()?, names, None)
+    }
+
+    /// The libraries that ship with the program, and the tools of servers whose definitions were
+    /// accepted.
+    ///
+    /// # Errors
+    /// If the identity may not read, or the configuration cannot be used.
+    pub fn shipped_libraries(&self, identity: &Identity) -> Result<Vec<ToolLibrary>, ServiceError> {
+        identity.require(Scope::Read)?;
+        let mut shipped = builtin_libraries();
+        let project = self.project()?;
+        let configuration = project.configuration();
+        shipped.push(self.builtin(configuration)?);
+        if !configuration.servers().is_empty() {
+            shipped.push(self.server_library(configuration, None)?);
+        }
+        Ok(shipped)
+    }
+
+    /// The tools of the libraries that the configuration names which its policies may be about, besides
+    /// `known`. None, if the libraries cannot be used: that is reported where they are.
+    pub(crate) fn tools_named_in_policies(
+        &self,
+        project: &Project,
+        known: &[Arc<ToolSpecification>],
+    ) -> Vec<Arc<ToolSpecification>> {
+        self.tools_named_in(&project.configured.policies, project, known)
+    }
+
+    /// The same for other policies.
+    pub(crate) fn tools_named_in(
+        &self,
+        policies: &str,
+        project: &Project,
+        known: &[Arc<ToolSpecification>],
+    ) -> Vec<Arc<ToolSpecification>> {
+        // The built-in policies are about no single tool, and building libraries takes time.
+        if policies == DEFAULT_POLICIES {
+            return Vec::new();
+        }
+        // What is wrong with them is reported where they are loaded.
+        let (Ok(named), Ok(library)) =
+            (named_tools(policies), self.library(project, &[], None))
+        else {
+            return Vec::new();
+        };
+        let tools = library.iter().filter_map(|tool| tool.specification().ok());
+        tools
+            .filter(|tool| named.contains(tool.name().as_str()))
+            .filter(|tool| known.iter().all(|known| known.name() != tool.name()))
+            .map(Arc::new)
+            .collect()
+    }
+
+    fn named_library(
+        &self,
+        configuration: &Configuration,
+        name: &str,
+        wanted: Wanted<'_>,
+    ) -> Result<ToolLibrary, ServiceError> {
+        if name == BUILTIN {
+            return self.builtin(configuration);
+        }
+        if name == LIBRARY {
+            return self.server_library(configuration, wanted);
+        }
+        if let Some(library) = builtin_library(name) {
+            return Ok(library);
+        }
+        let path = Path::new(name);
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            let libraries = builtin_libraries();
+            let mut known: Vec<&str> = libraries.iter().map(ToolLibrary::name).collect();
+            known.extend([BUILTIN, LIBRARY]);
+            let message = unknown("library", name, &known, "this program");
+            return Err(ServiceError::failed(format!(
+                "{message}\nhint: the name of a library file ends in `.toml`"
+            )));
+        }
+        from_file(path)
+    }
+
+    /// The built-in tools, with what the configuration lets them touch.
+    fn builtin(&self, configuration: &Configuration) -> Result<ToolLibrary, ServiceError> {
+        Ok(builtin(&self.builtin_settings(configuration)?))
+    }
+
+    /// What no agent may touch: the files that govern it, and what is kept of its runs.
+    fn rules_and_records(&self, configuration: &Configuration) -> Vec<PathBuf> {
+        let files = self.configuration_files();
+        let mut protected: Vec<PathBuf> = files.files.into_iter().map(|(_, path)| path).collect();
+        protected.extend(configuration.policies().map(Path::to_owned));
+        protected.extend(library_files(configuration));
+        protected.extend(self.data_directory());
+        protected
+    }
+
+    /// What a configuration lets the built-in tools touch.
+    ///
+    /// # Errors
+    /// If it names directories or hosts that cannot be used.
+    pub fn builtin_settings(
+        &self,
+        configuration: &Configuration,
+    ) -> Result<BuiltinSettings, ServiceError> {
+        let (files, http) = (configuration.files(), configuration.http());
+        let search = configuration.search();
+        let files = match files.roots.as_slice() {
+            [] => None,
+            roots => {
+                let files = FileSettings::new(roots.iter())?.with_max_bytes(files.max_bytes)?;
+                Some(files.protecting(self.rules_and_records(configuration)))
+            }
+        };
+        let results = usize::try_from(search.max_results)?;
+        let search = search.endpoint.as_deref().map(|endpoint| {
+            SearchSettings::new(endpoint).and_then(|search| search.with_max_results(results))
+        });
+        let automation = configuration.automation_endpoint();
+        let gate = configuration.gate();
+        let facts = [
+            ("configuration", configuration.digest().to_owned()),
+            (
+                "undo_window_seconds",
+                gate.undo_window.as_secs().to_string(),
+            ),
+            (
+                "confidence_threshold",
+                gate.confidence_threshold.to_string(),
+            ),
+        ];
+        Ok(BuiltinSettings {
+            files,
+            http: HttpSettings::new(&http.hosts)?
+                .with_max_bytes(http.max_bytes)?
+                .with_timeout(http.timeout)?
+                .allow_private(http.allow_private),
+            search: search.transpose()?,
+            automation: automation.map(AutomationSettings::new).transpose()?,
+            environment: Some(configuration.environment().to_string()),
+            facts: facts
+                .into_iter()
+                .map(|(name, value)| Fact {
+                    name: name.to_owned(),
+                    value,
+                })
+                .collect(),
+        })
+    }
+}
+
+/// The library files that a configuration names.
+pub(crate) fn library_files(configuration: &Configuration) -> Vec<PathBuf> {
+    let libraries = configuration.libraries().iter();
+    libraries
+        .filter_map(|library| match library {
+            Library::File(path) => Some(path.clone()),
+            Library::BuiltIn => None,
+        })
+        .collect()
+}
+
+fn from_file(path: &Path) -> Result<ToolLibrary, ServiceError> {
+    let name = path.display();
+    let unreadable =
+        |why: String| ServiceError::failed(format!("the library file `{name}` cannot be read: {why}"));
+    let metadata = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+    // A pipe would keep everybody waiting.
+    if !metadata.is_file() {
+        return Err(unreadable("it is no file".to_owned()));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    // The parent of a bare name is the empty path, which is no directory.
+    let directory = path.parent().filter(|parent| *parent != Path::new(""));
+    let directory = directory.unwrap_or(Path::new("."));
+    ToolLibrary::from_toml(&text, directory).map_err(|errors| {
+        let told: Vec<String> = errors
+            .iter()
+            .map(|error| format!("{name}:{error}"))
+            .collect();
+        ServiceError::failed(format!("the library file is not valid\n{}", told.join("\n")))
+    })
+}
+
+/// Says that a name is not known and what is.
+#[must_use]
+pub fn unknown(what: &str, name: &str, known: &[&str], place: &str) -> String {
+    let hint = match nearest(name, known.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None if known.is_empty() => format!("there is no {what} at all"),
+        None => format!("there are: {}", known.join(", ")),
+    };
+    format!("no {what} `{name}` in {place}\nhint: {hint}")
+}

@@ -1,0 +1,231 @@
+//! Changes a configuration file: one section more, or one less. Everything else in the file, comments
+//! too, stays as it is; if that cannot be done, nothing is changed.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use windlass_config::{Configuration, Layer};
+use windlass_runtime::{ConfigurationFiles, PROJECT_FILE, Read};
+
+use crate::error::ServiceError;
+
+/// The table of the configuration that servers are in.
+const TABLE: &str = "servers";
+
+/// Which configuration file a server is written to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ServerFile {
+    /// The project's: the nearest one, else a new one in the working directory.
+    #[default]
+    Project,
+    /// The user's.
+    User,
+}
+
+/// A configuration file that may be changed.
+pub(super) struct EditableFile {
+    pub(super) path: PathBuf,
+    text: String,
+}
+
+impl EditableFile {
+    /// The user's file, or the project's.
+    pub(super) fn open(
+        which: ServerFile,
+        files: &ConfigurationFiles,
+        directory: &Path,
+    ) -> Result<Self, ServiceError> {
+        let layer = match which {
+            ServerFile::User => Layer::User,
+            ServerFile::Project => Layer::Project,
+        };
+        let found = files.files.iter().find(|(other, _)| *other == layer);
+        let path = match (found, which) {
+            (Some((_, path)), _) => path.clone(),
+            (None, ServerFile::Project) => new_project_file(directory),
+            (None, ServerFile::User) => {
+                return Err(ServiceError::failed(
+                    "there is no place for a user's configuration: HOME is not set",
+                ));
+            }
+        };
+        Self::at(path)
+    }
+
+    /// The file that sets how a server is reached.
+    pub(super) fn of_server(
+        name: &str,
+        files: &ConfigurationFiles,
+        configuration: &Configuration,
+    ) -> Result<Self, ServiceError> {
+        for (_, path) in files.files.iter().rev() {
+            let file = Self::at(path.clone())?;
+            if file.has(name) {
+                return Ok(file);
+            }
+        }
+        let origin = configuration.origin(&[TABLE, name]);
+        let origin = origin.map(ToString::to_string).unwrap_or_default();
+        Err(ServiceError::failed(format!(
+            "the server `{name}` stands in no file that can be changed here ({origin})"
+        )))
+    }
+
+    fn at(path: PathBuf) -> Result<Self, ServiceError> {
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => {
+                let doing = format!("`{}` cannot be read", path.display());
+                return Err(ServiceError::from(error).context(doing));
+            }
+        };
+        Ok(Self { path, text })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        let table: Option<toml::Table> = self.text.parse().ok();
+        let servers = table.and_then(|mut table| table.remove(TABLE));
+        servers.is_some_and(|servers| servers.get(name).is_some())
+    }
+
+    /// The file with a section at its end.
+    pub(super) fn with(&self, section: &str) -> String {
+        let text = self.text.trim_end();
+        match text.is_empty() {
+            true => section.to_owned(),
+            false => format!("{text}\n\n{section}"),
+        }
+    }
+
+    /// The file without its sections about a server.
+    pub(super) fn without(&self, name: &str) -> Result<String, ServiceError> {
+        let mut kept = String::with_capacity(self.text.len());
+        let mut is_of_it = false;
+        for line in self.text.split_inclusive('\n') {
+            if let Some(header) = header(line) {
+                is_of_it = header.len() >= 2 && header[0] == TABLE && header[1] == name;
+            }
+            if !is_of_it {
+                kept.push_str(line);
+            }
+        }
+        let by_hand = || {
+            let path = self.path.display();
+            ServiceError::failed(format!(
+                "the section of the server cannot be told from the rest of `{path}`"
+            ))
+            .with_hint("take it out by hand")
+        };
+        let mut before: toml::Table = self.text.parse().map_err(|_| by_hand())?;
+        let after: toml::Table = kept.parse().map_err(|_| by_hand())?;
+        if let Some(toml::Value::Table(servers)) = before.get_mut(TABLE) {
+            servers.remove(name);
+            if servers.is_empty() {
+                before.remove(TABLE);
+            }
+        }
+        match before == after {
+            true => Ok(kept),
+            false => Err(by_hand()),
+        }
+    }
+
+    /// What the configuration would be with this text in the file.
+    pub(super) fn read_as(
+        &self,
+        text: &str,
+        mut files: ConfigurationFiles,
+    ) -> Result<Configuration, ServiceError> {
+        files.instead.insert(self.path.clone(), text.to_owned());
+        if !files.files.iter().any(|(_, path)| *path == self.path) {
+            files.files.push((Layer::Project, self.path.clone()));
+        }
+        let (configured, _) = files.read(&Read::default())?;
+        Ok(configured.configuration)
+    }
+
+    /// Writes the file, all of it or nothing.
+    pub(super) fn write(&self, text: &str) -> Result<(), ServiceError> {
+        let write = || -> std::io::Result<()> {
+            // A file that is a link stays one.
+            let path = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+            let parent = path.parent().filter(|parent| *parent != Path::new(""));
+            let directory = parent.unwrap_or(Path::new("."));
+            std::fs::create_dir_all(directory)?;
+            let mut file = tempfile::NamedTempFile::new_in(directory)?;
+            file.write_all(text.as_bytes())?;
+            if let Ok(before) = std::fs::metadata(&path) {
+                file.as_file().set_permissions(before.permissions())?;
+            }
+            file.as_file().sync_all()?;
+            file.persist(&path).map_err(|error| error.error)?;
+            Ok(())
+        };
+        write().map_err(|error| {
+            let doing = format!("`{}` cannot be written", self.path.display());
+            ServiceError::from(error).context(doing)
+        })
+    }
+}
+
+/// Where a project's first configuration goes. In the working directory of the process its name is
+/// enough, which is how messages show it.
+fn new_project_file(directory: &Path) -> PathBuf {
+    let is_here = std::env::current_dir().is_ok_and(|here| here == directory);
+    match is_here {
+        true => PathBuf::from(PROJECT_FILE),
+        false => directory.join(PROJECT_FILE),
+    }
+}
+
+/// The parts of the name of a table, if the line begins one.
+fn header(line: &str) -> Option<Vec<String>> {
+    let line = line.trim_start();
+    if !line.starts_with('[') {
+        return None;
+    }
+    let inner = line.trim_start_matches('[').split(']').next()?;
+    let parts = inner
+        .split('.')
+        .map(|part| part.trim().trim_matches(['"', '\'']).to_owned());
+    Some(parts.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::EditableFile;
+
+    fn file(text: &str) -> EditableFile {
+        EditableFile {
+            path: PathBuf::from("windlass.toml"),
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_section_is_taken_out_and_the_rest_stays_as_it_is() {
+        let text = "# Ours.\nmodel = \"reflex\"\n\n[servers.time]\ncommand = \"t\"\n\n\
+                    [servers.time.environment]\nTZ = \"UTC\"\n\n[servers.timer]\ncommand = \"u\" # Keep.\n";
+        let kept = file(text).without("time").ok();
+        let expected = "# Ours.\nmodel = \"reflex\"\n\n[servers.timer]\ncommand = \"u\" # Keep.\n";
+        assert_eq!(kept.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_is_left_alone() {
+        let inline = "servers = { time = { command = \"t\" } }\n";
+        assert!(file(inline).without("time").is_err());
+        let in_text = "[servers.time]\ncommand = \"\"\"\n[gate]\n\"\"\"\n";
+        assert!(file(in_text).without("time").is_err());
+    }
+
+    #[test]
+    fn a_section_is_added_at_the_end() {
+        let added = file("a = 1\n\n\n").with("[servers.time]\n");
+        assert_eq!(added, "a = 1\n\n[servers.time]\n");
+        assert_eq!(file("").with("[servers.time]\n"), "[servers.time]\n");
+    }
+}

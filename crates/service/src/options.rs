@@ -1,0 +1,205 @@
+//! What a caller may say besides the configuration: for a whole service, and for one run.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use windlass_model::Dialect;
+use windlass_runtime::{Asker, Patience, Stop, Watch};
+use windlass_tools::BindingMode;
+
+use crate::binding::BindingRecord;
+
+/// What holds for all of a service's operations, whatever its configuration says.
+#[derive(Clone, Default)]
+pub struct Overrides {
+    /// The data directory, instead of the configuration's or the user's.
+    pub data: Option<PathBuf>,
+    /// Keys of the configuration: `KEY=VALUE`.
+    pub set: Vec<String>,
+    /// The policies, instead of those of the configuration.
+    pub policies: Option<PathBuf>,
+    /// The environment, instead of the configuration's.
+    pub environment: Option<String>,
+    /// How much is learned, instead of what the configuration says.
+    pub learning: LearningOverride,
+    /// Receives what the operator should know but no caller waits for.
+    pub notify: Option<Notify>,
+}
+
+impl fmt::Debug for Overrides {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Overrides")
+            .field("data", &self.data)
+            .field("set", &self.set)
+            .field("policies", &self.policies)
+            .field("environment", &self.environment)
+            .field("learning", &self.learning)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How much is recalled and learned, instead of what the configuration says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LearningOverride {
+    /// As the configuration says.
+    #[default]
+    Configured,
+    /// Strategies are recalled and none is learned.
+    Frozen,
+    /// Nothing is recalled or learned.
+    Off,
+}
+
+impl LearningOverride {
+    /// As a key of the configuration.
+    pub(crate) const fn flag(self) -> Option<&'static str> {
+        match self {
+            Self::Configured => None,
+            Self::Frozen => Some("learning.frozen=true"),
+            Self::Off => Some("learning.enabled=false"),
+        }
+    }
+}
+
+/// Something the operator should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// Which model answers, and why if it is not the declared one.
+    Model(String),
+    /// Something is odd, but work goes on.
+    Warning(String),
+    /// The configuration changed and holds from now on.
+    ConfigurationReloaded {
+        /// The digest of what holds now.
+        digest: String,
+    },
+    /// The configuration changed and is not used; the previous one still holds.
+    ConfigurationRefused {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Receives notices.
+pub type Notify = Arc<dyn Fn(&Notice) + Send + Sync>;
+
+/// How the agents of a run are bound: libraries, model, configuration. Stored with the run, so that it
+/// can be bound again in the same way after its process has ended.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct RunOptions {
+    /// Which agent of the file; optional if the file has one top-level agent.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// The libraries with the implementations; those of the configuration if there are none.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub library: Vec<String>,
+    /// How closely an implementation must match its specification.
+    pub mode: BindingMode,
+    /// The model instead of the agent's: `reflex`, `Provider/id`, `scripted:FILE` or `replay:FILE`.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Where the model's server is.
+    #[serde(default)]
+    pub base_url: Option<String>,
+    /// How the model is asked for calls.
+    pub dialect: Dialect,
+    /// The policies instead of those of the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PathBuf>,
+    /// The environment instead of the configuration's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+    /// Neither recall strategies nor learn any.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_learning: bool,
+    /// Recall strategies and learn none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub frozen: bool,
+    /// The project's configuration, in a stored run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<PathBuf>,
+    /// What was set of the configuration, in a stored run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
+    /// What the run was bound to, in a stored run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding: Option<BindingRecord>,
+    /// Where to record what is said to and by the model.
+    #[serde(skip)]
+    pub record: Option<PathBuf>,
+    /// How many answers of a script were given before, in a run that is resumed.
+    #[serde(skip)]
+    pub answered: usize,
+}
+
+impl RunOptions {
+    /// How much is learned.
+    #[must_use]
+    pub const fn learning(&self) -> LearningOverride {
+        match (self.no_learning, self.frozen) {
+            (true, _) => LearningOverride::Off,
+            (false, true) => LearningOverride::Frozen,
+            (false, false) => LearningOverride::Configured,
+        }
+    }
+
+    /// The same options with absolute paths, so that the run can be resumed from another directory.
+    pub(crate) fn with_absolute_paths(mut self) -> Self {
+        let absolute = |path: &Path| std::fs::canonicalize(path).ok();
+        for library in &mut self.library {
+            if let Some(path) = absolute(Path::new(&*library)) {
+                *library = path.to_string_lossy().into_owned();
+            }
+        }
+        for kind in ["scripted:", "replay:"] {
+            let named = self.model.as_deref();
+            if let Some(file) = named.and_then(|named| named.strip_prefix(kind))
+                && let Some(path) = absolute(Path::new(file))
+            {
+                self.model = Some(format!("{kind}{}", path.display()));
+            }
+        }
+        self.policy = self.policy.map(|path| absolute(&path).unwrap_or(path));
+        self
+    }
+}
+
+/// What was once a single value is read as a list of one.
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+        None(()),
+    }
+    Ok(match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::One(one) => vec![one],
+        OneOrMany::Many(many) => many,
+        OneOrMany::None(()) => Vec::new(),
+    })
+}
+
+/// How a caller takes part in a run while it is driven: stops it, follows it, answers its questions.
+/// By default it does none of this.
+#[derive(Clone, Default)]
+pub struct Attachment {
+    /// Stops the run.
+    pub stop: Stop,
+    /// Is told what happens.
+    pub watch: Option<Watch>,
+    /// Answers questions where the caller is, such as at a terminal.
+    pub asker: Option<Asker>,
+    /// How long the run waits for people before it is left to wait.
+    pub patience: Option<Patience>,
+}
+
+impl fmt::Debug for Attachment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attachment")
+            .field("stop", &self.stop)
+            .finish_non_exhaustive()
+    }
+}

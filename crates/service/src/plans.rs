@@ -1,0 +1,252 @@
+//! Execution plans: list and show them, mark tasks that are done by hand, and change what is still to be
+//! done. A plan is carried out by a run, so resuming and cancelling are operations on runs.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use windlass_core::model::{RequestedArguments, RequestedCall};
+use windlass_core::run::{
+    CREATE_EXECUTION_PLAN, Event, PlanState, PlanTaskStatus, Run, Settings, Task,
+};
+use windlass_spec::plan::{Plan, PlanErrors, PlanTaskId, Work};
+use windlass_spec::{Agent, AgentName, CallId, RunId};
+use windlass_store::{InboxCommandId, RunState, Store, StoredPlan};
+
+use crate::assembly::NewRun;
+use crate::error::ServiceError;
+use crate::identity::{Identity, Scope};
+use crate::service::Service;
+
+/// How long a process that carries out a plan is given to take up a change.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A plan and the run that carries it out.
+#[derive(Debug, Clone)]
+pub struct PlanDetails {
+    /// The run.
+    pub run: Run,
+    /// The plan's id: that of the call that made it.
+    pub plan: CallId,
+}
+
+impl PlanDetails {
+    /// How far the plan is.
+    #[must_use]
+    pub fn state(&self) -> Option<&PlanState> {
+        self.run.plan(&self.plan)
+    }
+}
+
+/// Whether a change of a plan holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanChange {
+    /// It holds: it was taken up, or no process is at work that could come before it.
+    Made,
+    /// No process has taken it up so far.
+    Pending,
+}
+
+impl NewRun {
+    /// The run that carries out a plan. Unless `settings` were given a number of calls, it may make as
+    /// many as the plan needs.
+    ///
+    /// # Errors
+    /// If the plan cannot be written down.
+    pub fn of_plan(
+        plan: &Plan,
+        mut settings: Settings,
+        has_call_limit: bool,
+    ) -> Result<Self, ServiceError> {
+        settings.plans = true;
+        if !has_call_limit {
+            settings.max_calls = settings.max_calls.max(calls_for(plan));
+        }
+        Ok(Self {
+            task_id: None,
+            task: Task {
+                description: plan.goal().unwrap_or("Carry out a plan.").to_owned(),
+                call: Some(Box::new(RequestedCall {
+                    tool: CREATE_EXECUTION_PLAN.to_owned(),
+                    arguments: RequestedArguments::Json(serde_json::to_value(plan)?),
+                    confidence: None,
+                })),
+                ..Task::default()
+            },
+            settings,
+        })
+    }
+}
+
+/// Checks that an agent can carry out a plan.
+///
+/// # Errors
+/// Everything of it that the agent cannot do.
+pub fn check_plan(plan: &Plan, agent: &Agent) -> Result<(), ServiceError> {
+    let tools = agent.tools().iter().map(AsRef::as_ref);
+    let agents = [agent.name()].into_iter().chain(agent.agents());
+    let agents: Vec<&str> = agents.map(AgentName::as_str).collect();
+    let errors = plan.check_work(tools, &agents);
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(ServiceError::failed(format!(
+            "the plan cannot be carried out\n{}",
+            PlanErrors(errors)
+        ))),
+    }
+}
+
+/// How many calls carrying out a plan takes, with every attempt and the call that makes it. An agent has
+/// as many as in a run of its own.
+fn calls_for(plan: &Plan) -> u32 {
+    let of_tasks = plan.tasks().iter().map(|task| {
+        let calls = match &task.work {
+            Work::Call { .. } => 1,
+            Work::Agent(_) => Settings::default().max_calls,
+            Work::ByHand => 0,
+        };
+        calls.saturating_mul(task.retries.saturating_add(1))
+    });
+    of_tasks.fold(1, u32::saturating_add)
+}
+
+impl Service {
+    /// The latest plans of the identity's tenant.
+    ///
+    /// # Errors
+    /// If the identity may not read.
+    pub fn list_plans(
+        &self,
+        identity: &Identity,
+        limit: u32,
+    ) -> Result<Vec<StoredPlan>, ServiceError> {
+        identity.require(Scope::Read)?;
+        let mut plans = self.store()?.plans(limit)?;
+        plans.retain(|plan| self.find_run(identity, plan.plan.run.as_str()).is_ok());
+        Ok(plans)
+    }
+
+    /// The plan that an id means: of the plan, or of its run.
+    ///
+    /// # Errors
+    /// If the identity may not read, or there is no such plan.
+    pub fn show_plan(&self, identity: &Identity, id: &str) -> Result<PlanDetails, ServiceError> {
+        let (run, call) = match id.parse::<CallId>() {
+            Ok(call) => (call.run.to_string(), Some(call)),
+            Err(_) => (id.to_owned(), None),
+        };
+        let run = self.run(identity, &run)?;
+        let plan = match &call {
+            Some(call) => run
+                .plans()
+                .iter()
+                .find(|plan| (plan.id().turn, plan.id().index) == (call.turn, call.index)),
+            None => run.plans().last(),
+        };
+        match plan.map(|plan| plan.id().clone()) {
+            Some(plan) => Ok(PlanDetails { run, plan }),
+            None => {
+                let message = format!("there is no plan `{id}`");
+                Err(ServiceError::not_found("no_such_plan", message)
+                    .with_hint("windlass plan list tells which there are"))
+            }
+        }
+    }
+
+    /// Marks a task of a plan. Waits a moment for the process that carries out the plan to take it up.
+    ///
+    /// # Errors
+    /// If the identity may not operate, there is no such task, it cannot be marked so, or it is too late.
+    pub fn mark_plan_task(
+        &self,
+        identity: &Identity,
+        details: &PlanDetails,
+        task: &str,
+        status: PlanTaskStatus,
+        result: Option<Value>,
+    ) -> Result<PlanChange, ServiceError> {
+        identity.require(Scope::Operate)?;
+        let plan = details
+            .state()
+            .ok_or_else(|| ServiceError::not_found("no_such_plan", "the plan is gone"))?;
+        if plan.task(task).is_none() {
+            let known = plan.plan().tasks().iter().map(|task| task.id.as_str());
+            let known: Vec<&str> = known.collect();
+            let message = format!("the plan has no task `{task}`");
+            return Err(ServiceError::not_found("no_such_task", message)
+                .with_hint(format!("its tasks: {}", known.join(", "))));
+        }
+        plan.may_mark(task, status)
+            .map_err(|why| ServiceError::conflict("cannot_be_marked", why))?;
+        let id = PlanTaskId::new(task)
+            .map_err(|error| ServiceError::invalid("no_such_task", error.to_string()))?;
+        let (store, person) = (self.store()?, identity.person());
+        let command = store.mark_task(&details.plan, (&id, status), result, person, self.now())?;
+        taken_up(&store, details.run.id(), command)?.ok_or_else(|| {
+            let status = status.as_str();
+            let why = format!("`{task}` was not marked {status}: the plan had gone on by then");
+            ServiceError::conflict("too_late", why)
+        })
+    }
+
+    /// Changes what of a plan is still to be done. Waits a moment for the process that carries it out to
+    /// take it up.
+    ///
+    /// # Errors
+    /// If the identity may not operate, the plan cannot be carried out or changed so, or it is too late.
+    pub fn edit_plan(
+        &self,
+        identity: &Identity,
+        details: &PlanDetails,
+        new: &Plan,
+    ) -> Result<PlanChange, ServiceError> {
+        identity.require(Scope::Operate)?;
+        let run = &details.run;
+        let wrong = run.check_plan(new);
+        if !wrong.is_empty() {
+            return Err(ServiceError::failed(format!(
+                "the plan could not be carried out\n{}",
+                PlanErrors(wrong)
+            )));
+        }
+        let event = Event::Replanned {
+            plan: details.plan.clone(),
+            tasks: Box::new(new.clone()),
+            by: identity.principal().clone(),
+            at: self.now(),
+        };
+        let fits = run.clone().apply(&event);
+        fits.map_err(|error| ServiceError::conflict("cannot_be_changed", error.to_string()))?;
+        let store = self.store()?;
+        let command = store.replan(&details.plan, new, identity.person(), self.now())?;
+        taken_up(&store, run.id(), command)?.ok_or_else(|| {
+            let why = "the plan was not changed: it had gone on by then";
+            ServiceError::conflict("too_late", why)
+        })
+    }
+}
+
+/// Waits a moment for the process at work to take up a command, which it looks for at least four times a
+/// second. `None` if it no longer fitted when it was taken up, or the run was over before.
+fn taken_up(
+    store: &Store,
+    run: &RunId,
+    command: InboxCommandId,
+) -> Result<Option<PlanChange>, ServiceError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let state = store.summary(run)?.state;
+        if let Some(seq) = store.taken(command)? {
+            let events = store.events(run)?;
+            let fitted = events.iter().any(|(number, event)| {
+                *number == seq && !matches!(event, Event::TimePassed { .. })
+            });
+            return Ok(fitted.then_some(PlanChange::Made));
+        }
+        match state {
+            RunState::Waiting => return Ok(Some(PlanChange::Made)),
+            RunState::Ended => return Ok(None),
+            RunState::Open if Instant::now() >= deadline => return Ok(Some(PlanChange::Pending)),
+            RunState::Open => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}

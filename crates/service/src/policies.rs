@@ -1,0 +1,324 @@
+//! Policies: which are active, whether they are valid, what they decide about a call and why, and what
+//! changed ones would have decided about the calls of past runs. Nothing runs, and nothing is changed.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use windlass_core::approval::{Identity as Person, Principal};
+use windlass_core::risk::{Assessment, KnownTool, ToolRisk};
+use windlass_core::run::{CallKind, Run};
+use windlass_policy::{
+    Difference, Explanation, Policies, PolicyError, Problem, Request, Session, replay,
+};
+use windlass_spec::{AgentFile, CallId, Confidence, NonEmptyText, ToolSpecification};
+use windlass_store::{RunFilter, RunSummary};
+
+use crate::error::ServiceError;
+use crate::identity::{Identity, Scope};
+use crate::libraries::unknown;
+use crate::service::Service;
+
+/// What the built-in policies are called.
+const DEFAULT_NAME: &str = "default policies";
+
+/// Policies and where they come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicySource {
+    /// The name of the file, or what the built-in policies are called.
+    pub name: String,
+    /// The policies.
+    pub text: String,
+}
+
+/// A call that somebody wants to know the decision about.
+#[derive(Debug, Clone)]
+pub struct ExplainedCall<'f> {
+    /// The agent file that declares the tool.
+    pub file: &'f AgentFile,
+    /// What the file is called in messages.
+    pub place: &'f str,
+    /// The tool.
+    pub tool: &'f str,
+    /// What it is called with: the text of a JSON object.
+    pub arguments: &'f str,
+    /// How confident the model is, from 0 to 1, if it states that.
+    pub confidence: Option<f64>,
+    /// The environment, instead of the configuration's.
+    pub environment: Option<&'f str>,
+    /// Whether untrusted content may have led to the call.
+    pub is_tainted: bool,
+}
+
+/// What is decided about a call, and why.
+#[derive(Debug, Clone)]
+pub struct ExplainedDecision {
+    /// What the policies were asked.
+    pub request: Request<'static>,
+    /// How the risk of the call was assessed.
+    pub assessment: Assessment,
+    /// The decision and the rules that led to it.
+    pub explanation: Explanation,
+}
+
+/// The calls of past runs, as the policies saw them.
+#[derive(Debug, Clone, Default)]
+pub struct RecordedCalls {
+    /// The calls, the oldest first.
+    pub calls: Vec<(CallId, Request<'static>)>,
+    /// The tools, by name, as the latest run that had them knew them.
+    pub tools: BTreeMap<String, Arc<ToolSpecification>>,
+    /// How many runs could not be read.
+    pub unreadable_runs: usize,
+}
+
+/// What changed policies would have decided differently.
+#[derive(Debug, Clone, Default)]
+pub struct PolicyReplay {
+    /// The calls that would be decided differently.
+    pub differences: Vec<ReplayedCall>,
+    /// How many calls were compared.
+    pub compared: usize,
+    /// How many calls were left out because their tools are not declared.
+    pub left_out: usize,
+}
+
+impl PolicyReplay {
+    /// How many calls would be decided less strictly.
+    #[must_use]
+    pub fn weaker_count(&self) -> usize {
+        let differences = self.differences.iter();
+        differences.filter(|one| one.difference.is_weaker()).count()
+    }
+}
+
+/// A call that would be decided differently.
+#[derive(Debug, Clone)]
+pub struct ReplayedCall {
+    /// The call.
+    pub call: CallId,
+    /// What the policies were asked about it.
+    pub request: Request<'static>,
+    /// What was decided, and what would be.
+    pub difference: Difference,
+}
+
+impl Service {
+    /// The policies that new runs are under.
+    ///
+    /// # Errors
+    /// If the identity may not read, or the configuration or the policies cannot be read.
+    pub fn active_policies(&self, identity: &Identity) -> Result<PolicySource, ServiceError> {
+        identity.require(Scope::Read)?;
+        let project = self.project()?;
+        let configured = &project.configured;
+        let file = configured.policy_file.as_ref();
+        Ok(PolicySource {
+            name: file.map_or(DEFAULT_NAME.to_owned(), |file| file.display().to_string()),
+            text: configured.policies.clone(),
+        })
+    }
+
+    /// Loads policies for these tools and runs their examples: the policies, or all that is wrong with
+    /// them. A policy may also be about tools of the libraries that the configuration names.
+    ///
+    /// # Errors
+    /// If the identity may not read.
+    pub fn load_policies(
+        &self,
+        identity: &Identity,
+        policies: &PolicySource,
+        tools: &[Arc<ToolSpecification>],
+    ) -> Result<Result<Policies, Vec<PolicyError>>, ServiceError> {
+        identity.require(Scope::Read)?;
+        // Policies can be checked without a configuration.
+        let others = match self.project() {
+            Ok(project) => self.tools_named_in(&policies.text, &project, tools),
+            Err(_) => Vec::new(),
+        };
+        let known = tools.iter().chain(&others).map(Arc::as_ref);
+        let mut loaded = Policies::load(&policies.text, known);
+        if let (Err(errors), true) = (&mut loaded, tools.is_empty()) {
+            for error in errors {
+                // A tool is not known, because none is.
+                if matches!(error.problem, Problem::UnknownTool(_)) {
+                    let hint = "name the agent files that declare the tools with `--agent`";
+                    error.hint = Some(hint.to_owned());
+                }
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// What is decided about a call on behalf of the identity, by which rule, and what would change it.
+    ///
+    /// # Errors
+    /// If the identity may not read; if the file declares no such tool; if the arguments or the confidence
+    /// do not fit; or if the configuration cannot be used.
+    pub fn explain_call(
+        &self,
+        identity: &Identity,
+        policies: Policies,
+        call: &ExplainedCall<'_>,
+    ) -> Result<ExplainedDecision, ServiceError> {
+        identity.require(Scope::Read)?;
+        let tool = call
+            .file
+            .tool(call.tool)
+            .ok_or_else(|| no_such_tool(call))?;
+        let input = arguments(call.arguments, tool)?;
+        let confidence = call.confidence.map(Confidence::try_from).transpose();
+        let confidence = confidence
+            .map_err(|error| ServiceError::invalid("not_a_confidence", error.to_string()))?;
+        let project = self.project()?;
+        let configuration = project.configuration();
+        let policies = policies.with_floor(project.configured.floor());
+        let known = KnownTool {
+            operator_override: configuration.risk().get(tool.name()).copied(),
+            ..KnownTool::specified(tool)
+        };
+        let assessment = ToolRisk::of(&known).with_arguments(&input);
+        let environment = call.environment.map(str::to_owned);
+        let mut agents = call.file.agents().iter();
+        let agent = agents.find(|agent| agent.tool(call.tool).is_some());
+        let request = Request {
+            principal: Cow::Owned(identity.principal().to_string()),
+            tenant: Cow::Owned(identity.tenant().to_string()),
+            agent: agent.map_or(Cow::Borrowed("none"), |agent| {
+                Cow::Owned(agent.name().to_string())
+            }),
+            tool: Cow::Owned(call.tool.to_owned()),
+            input: Cow::Owned(input),
+            risk: assessment.level,
+            confidence,
+            environment: Cow::Owned(
+                environment.unwrap_or_else(|| configuration.environment().to_string()),
+            ),
+            tainted: call.is_tainted,
+            session: Session::default(),
+        };
+        Ok(ExplainedDecision {
+            explanation: policies.explain(&request),
+            request,
+            assessment,
+        })
+    }
+
+    /// The calls of the tenant's past runs as the policies saw them. Runs that were purged have none left.
+    ///
+    /// # Errors
+    /// If the identity may not read, or the store cannot be read.
+    pub fn recorded_calls(&self, identity: &Identity) -> Result<RecordedCalls, ServiceError> {
+        identity.require(Scope::Read)?;
+        let store = self.store()?;
+        let mut recorded = RecordedCalls::default();
+        let mut runs = store.runs(&RunFilter {
+            tenant: Some(identity.tenant().to_string()),
+            ..RunFilter::default()
+        })?;
+        runs.reverse();
+        for summary in runs.iter().filter(|run| run.purged.is_none()) {
+            let Ok(run) = store.fold(&summary.run) else {
+                recorded.unreadable_runs += 1;
+                continue;
+            };
+            for tool in run.agent().tools() {
+                let name = tool.name().to_string();
+                recorded.tools.insert(name, Arc::clone(tool));
+            }
+            recorded.calls.extend(requests_of(summary, &run));
+        }
+        Ok(recorded)
+    }
+
+    /// What new policies would decide differently from old ones about recorded calls of these tools.
+    ///
+    /// # Errors
+    /// If the identity may not read.
+    pub fn replay_policies(
+        &self,
+        identity: &Identity,
+        old: &Policies,
+        new: &Policies,
+        recorded: &RecordedCalls,
+        tools: &[Arc<ToolSpecification>],
+    ) -> Result<PolicyReplay, ServiceError> {
+        identity.require(Scope::Read)?;
+        let is_declared = |name: &str| tools.iter().any(|tool| tool.name().as_str() == name);
+        let all = recorded.calls.iter();
+        let calls: Vec<&(CallId, Request<'static>)> = all
+            .filter(|(_, request)| is_declared(&request.tool))
+            .collect();
+        let differences = replay(old, new, calls.iter().map(|(_, request)| request));
+        let differences = differences.into_iter().filter_map(|difference| {
+            let (call, request) = calls.get(difference.index)?;
+            Some(ReplayedCall {
+                call: call.clone(),
+                request: request.clone(),
+                difference,
+            })
+        });
+        Ok(PolicyReplay {
+            differences: differences.collect(),
+            compared: calls.len(),
+            left_out: recorded.calls.len() - calls.len(),
+        })
+    }
+}
+
+/// The calls of a run as the policies saw them. Work that is handed to a sub-agent and questions to
+/// people are no calls of tools.
+fn requests_of(summary: &RunSummary, run: &Run) -> Vec<(CallId, Request<'static>)> {
+    let tenant = NonEmptyText::new(summary.tenant.clone());
+    let principal = Principal::new(summary.principal.clone());
+    let (Ok(tenant), Ok(principal)) = (tenant, principal) else {
+        return Vec::new();
+    };
+    let person = Person::new(tenant, principal);
+    run.calls()
+        .filter(|call| {
+            run.kind(call.id())
+                .is_some_and(|kind| kind != CallKind::SubAgent && !kind.is_answered_by_person())
+        })
+        .filter_map(|call| {
+            let request = run.policy_request(call.id(), &person).ok()?;
+            Some((call.id().clone(), request))
+        })
+        .collect()
+}
+
+/// A tool that the caller names is part of the request, so that it is not valid if there is none.
+fn no_such_tool(call: &ExplainedCall<'_>) -> ServiceError {
+    let tools = call.file.tools().iter();
+    let known: Vec<&str> = tools.map(|tool| tool.name().as_str()).collect();
+    let message = unknown("tool", call.tool, &known, call.place);
+    let (message, hint) = message.split_once("\nhint: ").unwrap_or((&message, ""));
+    ServiceError::invalid("unknown_tool", message).with_hint(hint)
+}
+
+/// The arguments in a text, if the tool takes them.
+fn arguments(text: &str, tool: &ToolSpecification) -> Result<Map<String, Value>, ServiceError> {
+    let arguments: Value = serde_json::from_str(text).map_err(|error| {
+        let message = format!("the arguments are not JSON: {error}");
+        ServiceError::invalid("not_json", message).with_hint(format!(
+            "`{}` takes {}",
+            tool.name(),
+            tool.signature()
+        ))
+    })?;
+    let misfits = tool.signature().misfits(&arguments);
+    match arguments {
+        Value::Object(arguments) if misfits.is_empty() => Ok(arguments),
+        _ => {
+            let misfits: Vec<String> = misfits.iter().map(|misfit| format!("  {misfit}")).collect();
+            let message = format!(
+                "the arguments do not fit `{}`:\n{}",
+                tool.name(),
+                misfits.join("\n")
+            );
+            Err(ServiceError::invalid("arguments_do_not_fit", message)
+                .with_hint(format!("it takes {}", tool.signature())))
+        }
+    }
+}

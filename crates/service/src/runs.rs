@@ -1,0 +1,371 @@
+//! Runs: list, show, resume and cancel them, and follow their events. New ones are started by a
+//! [`BoundAgent`](crate::BoundAgent).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use windlass_core::approval::{Approval, Hold};
+use windlass_core::run::{Event, Run};
+use windlass_runtime::{DriveError, DurableError, cancel_unowned};
+use windlass_spec::RunId;
+use windlass_store::{
+    ApprovalFilter, Error, HoldFilter, Purged, RunFilter, RunState, RunSummary, Store,
+};
+
+use crate::binding::StoredBinding;
+use crate::error::ServiceError;
+use crate::identity::{Identity, Scope};
+use crate::options::Attachment;
+use crate::outermost::{self, is_part_of};
+use crate::service::Service;
+
+/// How long a process is given to stop its run.
+pub const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often its run is looked at meanwhile.
+const CANCEL_PERIOD: Duration = Duration::from_millis(100);
+
+/// How often a run that is followed is looked at.
+const FOLLOW_PERIOD: Duration = Duration::from_millis(100);
+
+/// Which runs are listed.
+#[derive(Debug, Clone, Default)]
+pub struct RunQuery {
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// Only those of the agent of that name.
+    pub agent: Option<String>,
+    /// Only those in that state.
+    pub state: Option<RunState>,
+    /// Only those of the task of that id.
+    pub task_id: Option<String>,
+}
+
+/// Where a run stands: what it did, what it waits for, and what can be done about it.
+#[derive(Debug, Clone)]
+pub struct RunStatus {
+    /// The run in a line.
+    pub summary: RunSummary,
+    /// The run itself, unless its events were purged.
+    pub run: Option<Run>,
+    /// The run that a person or program started and this one works for; itself if it is that one.
+    pub outermost: RunId,
+    /// The pending questions of the run and of those that work for it.
+    pub questions: Vec<Approval>,
+    /// The open holds of the run and of those that work for it.
+    pub holds: Vec<Hold>,
+    /// The program that has to resume it, if no other can: its tools are functions of that program.
+    pub waits_for_program: Option<String>,
+}
+
+/// What a run is resumed with instead of what it was started with.
+#[derive(Debug, Clone, Default)]
+pub struct ResumeOptions {
+    /// Another library.
+    pub library: Option<String>,
+    /// Another model.
+    pub model: Option<String>,
+}
+
+/// A run that was told to stop.
+#[derive(Debug, Clone)]
+pub struct Cancellation {
+    /// The run as it is now. It has not ended if its process did not stop it in time.
+    pub summary: RunSummary,
+    /// Whether another process had the run and stopped it.
+    pub was_owned: bool,
+}
+
+impl Service {
+    /// The runs of the identity's tenant, the latest first.
+    ///
+    /// # Errors
+    /// If the identity may not read.
+    pub fn list_runs(
+        &self,
+        identity: &Identity,
+        query: &RunQuery,
+    ) -> Result<Vec<RunSummary>, ServiceError> {
+        identity.require(Scope::Read)?;
+        let filter = RunFilter {
+            tenant: Some(identity.tenant().to_string()),
+            limit: query.limit,
+            agent: query.agent.clone(),
+            state: query.state,
+            task_id: query.task_id.clone(),
+        };
+        Ok(self.store()?.runs(&filter)?)
+    }
+
+    /// Where a run stands. It is named by its id or the start of it.
+    ///
+    /// # Errors
+    /// If the identity may not read, or no run or several are meant.
+    pub fn show_run(&self, identity: &Identity, id: &str) -> Result<RunStatus, ServiceError> {
+        identity.require(Scope::Read)?;
+        let (summary, store) = self.find_run(identity, id)?;
+        let run = match store.fold(&summary.run) {
+            Ok(run) => Some(run),
+            Err(Error::Purged(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let (questions, holds) = self.waits_of(&store, &summary.run)?;
+        let program = run.as_ref().and_then(|run| match StoredBinding::of(run) {
+            StoredBinding::Program(program) if run.end().is_none() => {
+                Some(program.unwrap_or_else(|| "the program that started it".to_owned()))
+            }
+            _ => None,
+        });
+        Ok(RunStatus {
+            outermost: outermost::of(&store, &summary.run)?,
+            waits_for_program: program,
+            summary,
+            run,
+            questions,
+            holds,
+        })
+    }
+
+    /// A run with everything that happened in it.
+    ///
+    /// # Errors
+    /// If the identity may not read, no run or several are meant, or its events were purged.
+    pub fn run(&self, identity: &Identity, id: &str) -> Result<Run, ServiceError> {
+        identity.require(Scope::Read)?;
+        let (summary, store) = self.find_run(identity, id)?;
+        Ok(store.fold(&summary.run)?)
+    }
+
+    /// The journal of a run as JSON Lines.
+    ///
+    /// # Errors
+    /// If the identity may not read, or no run or several are meant.
+    pub fn export_run(&self, identity: &Identity, id: &str) -> Result<String, ServiceError> {
+        identity.require(Scope::Read)?;
+        let (summary, store) = self.find_run(identity, id)?;
+        let mut lines = Vec::new();
+        store.export(&summary.run, &mut lines)?;
+        Ok(String::from_utf8_lossy(&lines).into_owned())
+    }
+
+    /// Removes the events of runs that ended longer ago than `age`. It is about the whole store.
+    ///
+    /// # Errors
+    /// If the identity is not an administrator, or the store cannot be written.
+    pub fn purge_runs(&self, identity: &Identity, age: Duration) -> Result<Purged, ServiceError> {
+        identity.require(Scope::Admin)?;
+        Ok(self.store()?.purge(age, self.now())?)
+    }
+
+    /// The pending questions and the open holds of a run and of those that work for it.
+    fn waits_of(
+        &self,
+        store: &Store,
+        run: &RunId,
+    ) -> Result<(Vec<Approval>, Vec<Hold>), ServiceError> {
+        let mut questions = store.approvals(&ApprovalFilter::pending(), self.now())?;
+        questions.retain(|question| is_part_of(question.run(), run));
+        let mut holds = store.holds(&HoldFilter::default())?;
+        holds.retain(|hold| hold.status().is_open() && is_part_of(hold.run(), run));
+        Ok((questions, holds))
+    }
+
+    /// Resumes a run that was stopped, that waited, or whose process ended, and drives it on. One that has
+    /// ended is only read back.
+    ///
+    /// # Errors
+    /// If the identity may not run agents, no run or several are meant, it works for another one, it
+    /// cannot be bound, or another process has it.
+    pub async fn resume(
+        &self,
+        identity: &Identity,
+        id: &str,
+        options: &ResumeOptions,
+        attachment: Attachment,
+    ) -> Result<Run, ServiceError> {
+        identity.require(Scope::Run)?;
+        let (summary, store) = self.find_run(identity, id)?;
+        let id = summary.run;
+        let run = store.fold(&id)?;
+        if let Some(parent) = run.parent() {
+            return Err(
+                ServiceError::failed(format!("the run {id} works for another one"))
+                    .with_hint(format!("windlass runs resume {}", parent.run)),
+            );
+        }
+        // A process may have died between the last event and the note that it was the last.
+        if summary.state == RunState::Ended {
+            return Ok(run);
+        }
+        let mut stored = self.stored_options(&run)?;
+        stored.answered = answered(&store, &run)?;
+        if let Some(library) = &options.library {
+            stored.library = vec![library.clone()];
+        }
+        if let Some(model) = &options.model {
+            stored.model = Some(model.clone());
+        }
+        let bound = self.bind_again(&run, &stored)?;
+        let driver = bound.driver(identity, attachment)?;
+        Ok(driver.resume(&id).await?)
+    }
+
+    /// Cancels a run and those that work for it. A process that has it is told through its inbox and given
+    /// [`CANCEL_PATIENCE`]; a run that no process has is ended here.
+    ///
+    /// # Errors
+    /// If the identity may not run agents, no run or several are meant, or it has ended otherwise.
+    pub async fn cancel_run(
+        &self,
+        identity: &Identity,
+        id: &str,
+    ) -> Result<Cancellation, ServiceError> {
+        identity.require(Scope::Run)?;
+        let (summary, store) = self.find_run(identity, id)?;
+        let (id, person) = (summary.run, identity.person());
+        store.request_cancel(&id, person, self.now())?;
+        let inner = inner_runs(&store, &id)?;
+        for run in &inner {
+            match store.request_cancel(run, person, self.now()) {
+                // The process that has the outer run may have stopped it already.
+                Ok(()) | Err(Error::Ended(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // The inner ones first: as long as the outer one is open, it can be cancelled once more.
+        let deadline = Instant::now() + CANCEL_PATIENCE;
+        for run in &inner {
+            self.end_run(run, identity, deadline).await?;
+        }
+        let ended = self.end_run(&id, identity, deadline).await?;
+        Ok(Cancellation {
+            summary: store.summary(&id)?,
+            was_owned: ended == Ended::Elsewhere,
+        })
+    }
+
+    /// Ends a run if no process has it; else waits for the process that has.
+    async fn end_run(
+        &self,
+        run: &RunId,
+        identity: &Identity,
+        deadline: Instant,
+    ) -> Result<Ended, ServiceError> {
+        let stored = self.stored()?;
+        loop {
+            match cancel_unowned(&stored, run, identity.principal()).await {
+                Ok(_) => return Ok(Ended::Here),
+                Err(DriveError::Durable(DurableError::RunEnded(_))) => return Ok(Ended::Elsewhere),
+                Err(DriveError::Durable(DurableError::OwnedElsewhere(_))) => {
+                    if Instant::now() >= deadline {
+                        return Ok(Ended::Elsewhere);
+                    }
+                    tokio::time::sleep(CANCEL_PERIOD).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The events of a run from a position on (0 for all), as they happen, until the run ends.
+    ///
+    /// # Errors
+    /// If the identity may not read, or no run or several are meant.
+    pub fn events(
+        &self,
+        identity: &Identity,
+        id: &str,
+        from: u64,
+    ) -> Result<RunEvents, ServiceError> {
+        identity.require(Scope::Read)?;
+        let (summary, store) = self.find_run(identity, id)?;
+        Ok(RunEvents {
+            store,
+            run: summary.run,
+            next: from,
+            ready: Vec::new().into_iter(),
+        })
+    }
+}
+
+/// The events of a run as they happen. Nothing is lost or repeated: each has a position, and who comes
+/// back continues after the last one they had.
+#[derive(Debug)]
+pub struct RunEvents {
+    store: Arc<Store>,
+    run: RunId,
+    next: u64,
+    ready: std::vec::IntoIter<(u64, Event)>,
+}
+
+impl RunEvents {
+    /// The next event with its position; `None` after the last event of a run that has ended. Waits while
+    /// there is none.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub async fn next(&mut self) -> Result<Option<(u64, Event)>, ServiceError> {
+        loop {
+            if let Some((position, event)) = self.ready.next() {
+                self.next = position + 1;
+                return Ok(Some((position, event)));
+            }
+            // Asked before the events are read: what comes last is read after the end is known.
+            let (store, run, from) = (Arc::clone(&self.store), self.run.clone(), self.next);
+            let read = tokio::task::spawn_blocking(move || {
+                let has_ended = store.summary(&run)?.state == RunState::Ended;
+                Ok::<_, Error>((has_ended, store.events_from(&run, from)?))
+            });
+            let (has_ended, events) = read
+                .await
+                .map_err(|error| ServiceError::failed(error.to_string()))??;
+            match (events.is_empty(), has_ended) {
+                (true, true) => return Ok(None),
+                (true, false) => tokio::time::sleep(FOLLOW_PERIOD).await,
+                (false, _) => self.ready = events.into_iter(),
+            }
+        }
+    }
+}
+
+/// Who ended a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Here,
+    /// The process that has it, or none yet.
+    Elsewhere,
+}
+
+/// The runs of sub-agents that work for a run and are not over, the innermost first.
+fn inner_runs(store: &Store, outer: &RunId) -> Result<Vec<RunId>, ServiceError> {
+    let mut inner = Vec::new();
+    for state in [RunState::Open, RunState::Waiting] {
+        let filter = RunFilter {
+            state: Some(state),
+            ..RunFilter::default()
+        };
+        let runs = store.runs(&filter)?.into_iter().map(|run| run.run);
+        inner.extend(runs.filter(|run| run != outer && is_part_of(run, outer)));
+    }
+    inner.sort_by_key(|run| std::cmp::Reverse(run.as_str().len()));
+    Ok(inner)
+}
+
+/// How often models answered in a run and in those that work for it: of a script that all of them
+/// share, so many answers were given.
+pub(crate) fn answered(store: &Store, run: &Run) -> Result<usize, Error> {
+    let mut answered = match run.task().call {
+        Some(_) => 0,
+        None => run.turns().len(),
+    };
+    let children = run.calls().filter_map(|call| run.child_run(call));
+    for child in children.chain(run.all_task_runs()) {
+        match store.fold(&child) {
+            Ok(child) => answered += self::answered(store, &child)?,
+            // The process died before the sub-agent began.
+            Err(Error::NoSuchRun(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(answered)
+}

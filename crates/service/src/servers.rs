@@ -1,0 +1,266 @@
+//! The MCP servers of the configuration as a service uses them: one handle each, whoever asks for it, so
+//! that no server is started twice and none is left behind.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use windlass_config::Configuration;
+use windlass_mcp::{
+    Authorizer, BoxFuture, Governed, Greeting, Lookup, Pin, Refusal, Secret, ServerOptions, Servers,
+    Tokens,
+};
+use windlass_spec::server::{SEPARATOR, ServerName, ServerSettings, Transport};
+use windlass_tools::ToolLibrary;
+
+use crate::error::ServiceError;
+use crate::identity::{Identity, Scope};
+use crate::libraries::{Wanted, unknown};
+use crate::options::Notice;
+use crate::sampling::ConfiguredModel;
+use crate::service::{Service, lock};
+
+/// The servers a service knows.
+#[derive(Default)]
+pub(crate) struct ServerPool {
+    known: Mutex<Option<Servers>>,
+    /// Those that are only connected to once.
+    visited: Mutex<Vec<Servers>>,
+    /// Whether the process is ending, and its servers with it.
+    is_ending: AtomicBool,
+}
+
+impl ServerPool {
+    /// Ends all servers. While the process is ending this never returns: its caller would end the process
+    /// before its servers.
+    pub(crate) async fn close(&self) {
+        if self.is_ending.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        // They stay known meanwhile: somebody may have to wait for their end.
+        futures::future::join_all(self.all().iter().map(Servers::close)).await;
+        lock(&self.known).take();
+        lock(&self.visited).clear();
+    }
+
+    /// Ends all servers because the process ends. What waits for one of them waits on and records
+    /// nothing.
+    pub(crate) async fn abandon(&self) {
+        if self.is_ending.swap(true, Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        futures::future::join_all(self.all().iter().map(Servers::abandon)).await;
+    }
+
+    fn all(&self) -> Vec<Servers> {
+        let known = lock(&self.known).clone();
+        known.into_iter().chain(lock(&self.visited).clone()).collect()
+    }
+}
+
+impl Service {
+    /// How a server is treated.
+    ///
+    /// # Errors
+    /// If no token can be had for it.
+    pub(crate) fn server_options(
+        &self,
+        settings: &ServerSettings,
+        configuration: &Configuration,
+    ) -> Result<ServerOptions, ServiceError> {
+        let mut options = ServerOptions::default();
+        if settings.may_sample {
+            options.sampler = Some(Arc::new(ConfiguredModel::of(configuration)));
+        }
+        if let Transport::Http(http) = &settings.transport
+            && http.oauth.is_some()
+        {
+            let tokens = Tokens::new(settings, &self.tokens_directory()?, &environment_lookup())?;
+            options.authorizer = Some(Arc::new(tokens));
+        }
+        Ok(options)
+    }
+
+    /// The same, also if no token can be had for it. The server then says so when it is used: the others
+    /// can do without it.
+    fn server_options_or_reason(
+        &self,
+        settings: &ServerSettings,
+        configuration: &Configuration,
+    ) -> ServerOptions {
+        let options = self.server_options(settings, configuration);
+        options.unwrap_or_else(|error| ServerOptions {
+            authorizer: Some(Arc::new(NoToken(error.to_string()))),
+            ..ServerOptions::default()
+        })
+    }
+
+    /// Where tokens of authorization servers are kept.
+    pub(crate) fn tokens_directory(&self) -> Result<std::path::PathBuf, ServiceError> {
+        Ok(self.data_directory()?.join("tokens"))
+    }
+
+    /// The servers of a configuration. None is started by this.
+    pub(crate) fn set_up_servers(
+        &self,
+        configuration: &Configuration,
+    ) -> Result<Servers, ServiceError> {
+        let settings = configuration.servers();
+        if settings.is_empty() {
+            return Ok(Servers::default());
+        }
+        let ledger = self.ledger()?;
+        let mut known = lock(&self.servers().known);
+        let before = known.clone().unwrap_or_default();
+        let servers = before.set_up(settings.to_vec(), &ledger, |settings| {
+            self.server_options_or_reason(settings, configuration)
+        })?;
+        *known = Some(servers.clone());
+        Ok(servers)
+    }
+
+    /// One server alone, as it is set up.
+    pub(crate) fn set_up_server(
+        &self,
+        settings: &ServerSettings,
+        configuration: &Configuration,
+    ) -> Result<Servers, ServiceError> {
+        let ledger = self.ledger()?;
+        let options =
+            |settings: &ServerSettings| self.server_options_or_reason(settings, configuration);
+        Ok(Servers::new([settings.clone()], &ledger, options)?)
+    }
+
+    /// The tools of the servers of a configuration whose definitions were accepted. What stands in the way
+    /// of those of `wanted` servers is reported. No server is started: a configuration may be somebody
+    /// else's, and a person has to have seen what it would start.
+    pub(crate) fn server_library(
+        &self,
+        configuration: &Configuration,
+        wanted: Wanted<'_>,
+    ) -> Result<ToolLibrary, ServiceError> {
+        if configuration.servers().is_empty() {
+            return Ok(ToolLibrary::new(windlass_mcp::LIBRARY));
+        }
+        let offered = self.set_up_servers(configuration)?.offered()?;
+        if let Some(wanted) = wanted {
+            for notice in offered
+                .notices
+                .iter()
+                .filter(|notice| wanted(&notice.server))
+            {
+                let tool = notice.tool.as_ref();
+                let tool = tool.map(|tool| format!(", its tool `{tool}`"));
+                let about = tool.unwrap_or_default();
+                self.notify(&Notice::Warning(format!(
+                    "the MCP server `{}`{about}: {}",
+                    notice.server, notice.what
+                )));
+            }
+        }
+        Ok(offered.library)
+    }
+
+    /// Connects to a server, asks what it offers, and ends it again.
+    pub(crate) async fn visit_server(
+        &self,
+        settings: &ServerSettings,
+        options: &ServerOptions,
+    ) -> Result<(Greeting, Vec<Pin>), ServiceError> {
+        let server = Governed::new(settings.clone(), self.ledger()?, options.clone())?;
+        let server = Arc::new(server);
+        // It is known before it is started, so that it is not left behind.
+        lock(&self.servers().visited).push(Servers::from_iter([Arc::clone(&server)]));
+        let met = server.meet().await;
+        server.close().await;
+        Ok(met?)
+    }
+
+    /// The settings of the server of that name.
+    ///
+    /// # Errors
+    /// If the identity may not read, or the configuration has no such server.
+    pub fn server_settings(
+        &self,
+        identity: &Identity,
+        name: &str,
+    ) -> Result<ServerSettings, ServiceError> {
+        identity.require(Scope::Read)?;
+        find_server(self.project()?.configuration(), name).cloned()
+    }
+}
+
+/// Why there are no tokens for a server.
+struct NoToken(String);
+
+impl Authorizer for NoToken {
+    fn token<'a>(
+        &'a self,
+        _refusal: Option<Refusal<'a>>,
+    ) -> BoxFuture<'a, Result<Option<Secret>, String>> {
+        Box::pin(async { Err(self.0.clone()) })
+    }
+}
+
+/// The variables of this process, which settings name.
+#[must_use]
+pub fn environment_lookup() -> Lookup {
+    Arc::new(|name: &str| std::env::var(name).ok())
+}
+
+/// The server that a tool comes from, by its name.
+#[must_use]
+pub fn server_of(tool: &str) -> Option<ServerName> {
+    let (server, _) = tool.split_once(SEPARATOR)?;
+    ServerName::new(server).ok()
+}
+
+/// The server of that name in the configuration.
+pub(crate) fn find_server<'c>(
+    configuration: &'c Configuration,
+    name: &str,
+) -> Result<&'c ServerSettings, ServiceError> {
+    let servers = configuration.servers();
+    let found = servers.iter().find(|server| server.name.as_str() == name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        let message = unknown("server", name, &names, "the configuration");
+        ServiceError::failed(format!("{message}\nhint: `windlass mcp add` adds one"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_spec::server::{Given, HttpTransport, OAuth};
+
+    use super::*;
+
+    #[test]
+    fn a_server_without_a_token_says_why_when_it_is_used() {
+        let secret = Given::new("env:WINDLASS_NOBODY_SETS_THIS").unwrap();
+        let settings = ServerSettings::new(
+            ServerName::new("wiki").unwrap(),
+            Transport::Http(HttpTransport {
+                url: "https://wiki.example.com/mcp".to_owned(),
+                headers: Default::default(),
+                oauth: Some(OAuth {
+                    client_id: Some("windlass".to_owned()),
+                    client_secret: Some(secret),
+                    scopes: Vec::new(),
+                }),
+            }),
+        );
+        let data = tempfile::tempdir().unwrap();
+        let overrides = crate::Overrides {
+            data: Some(data.path().to_owned()),
+            ..crate::Overrides::default()
+        };
+        let service = Service::open(None, overrides);
+        let options = service.server_options_or_reason(&settings, &Configuration::default());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let told = runtime.block_on(options.authorizer.unwrap().token(None));
+        let why = told.err().unwrap();
+        assert!(why.contains("WINDLASS_NOBODY_SETS_THIS"), "{why}");
+    }
+}

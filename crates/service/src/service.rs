@@ -1,0 +1,336 @@
+//! The service itself: what it was opened with, and the configuration, store and servers that all its
+//! operations share.
+
+use std::env;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use windlass_config::Configuration;
+use windlass_core::run::Run;
+use windlass_mcp::Ledger;
+use windlass_runtime::{ConfigurationError, ConfigurationFiles, Configured, Read, Stored};
+use windlass_spec::{RunId, Timestamp};
+use windlass_store::{RunSummary, Store};
+use windlass_tools::ToolLibrary;
+
+use crate::error::ServiceError;
+use crate::identity::Identity;
+use crate::options::{LearningOverride, Notice, Overrides, RunOptions};
+use crate::servers::ServerPool;
+
+/// The one way in: every operation that a door (a command line, a server, a program) needs.
+///
+/// Opening is cheap. Configuration, store, libraries and servers are resolved when an operation first
+/// needs them and then shared by all that follow; [`Service::check`] resolves them at once. Cloning
+/// gives another handle to the same service.
+///
+/// Every operation takes the [`Identity`] of its caller and checks what that may do. What belongs to
+/// another tenant is answered as if it did not exist.
+#[derive(Clone)]
+pub struct Service {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// The project's configuration that was named.
+    config: Option<PathBuf>,
+    files: ConfigurationFiles,
+    overrides: Overrides,
+    /// Where the service was opened.
+    directory: PathBuf,
+    own: OnceLock<Result<Arc<Project>, ConfigurationError>>,
+    /// The configurations of runs that were started under another one.
+    others: Mutex<Vec<(ConfigurationFiles, Arc<Project>)>>,
+    stored: Mutex<Option<Stored>>,
+    servers: ServerPool,
+}
+
+/// A configuration that was read, and the libraries that were built under it.
+pub(crate) struct Project {
+    pub(crate) files: ConfigurationFiles,
+    pub(crate) read: Read,
+    pub(crate) configured: Configured,
+    /// The libraries built so far, by the names they were asked for.
+    pub(crate) libraries: Mutex<Vec<(Vec<String>, ToolLibrary)>>,
+}
+
+impl Project {
+    pub(crate) fn configuration(&self) -> &Configuration {
+        &self.configured.configuration
+    }
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service")
+            .field("files", &self.shared.files)
+            .field("overrides", &self.shared.overrides)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Service {
+    /// A service under the configuration of a project, except for what is overridden: the file `config`,
+    /// else the nearest `windlass.toml` in the working directory or above it. Nothing is read yet.
+    #[must_use]
+    pub fn open(config: Option<&Path>, overrides: Overrides) -> Self {
+        let directory = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        let mut files = ConfigurationFiles::find(config, &directory);
+        files.flags.extend(overrides.set.iter().cloned());
+        Self {
+            shared: Arc::new(Shared {
+                config: config.map(Path::to_owned),
+                files,
+                overrides,
+                directory,
+                own: OnceLock::new(),
+                others: Mutex::default(),
+                stored: Mutex::default(),
+                servers: ServerPool::default(),
+            }),
+        }
+    }
+
+    /// Resolves configuration, store and libraries now, for a door that wants to fail when it starts and
+    /// not at its first request.
+    ///
+    /// # Errors
+    /// If one of them cannot be used.
+    pub fn check(&self) -> Result<(), ServiceError> {
+        let project = self.project()?;
+        self.stored()?;
+        self.library(&project, &[], None).map(drop)
+    }
+
+    /// The configuration of the service with its policies and warnings.
+    ///
+    /// # Errors
+    /// If it cannot be read, or has mistakes.
+    pub fn configured(&self) -> Result<Configured, ServiceError> {
+        Ok(self.project()?.configured.clone())
+    }
+
+    /// The files the configuration comes from.
+    #[must_use]
+    pub fn configuration_files(&self) -> ConfigurationFiles {
+        self.shared.files.clone()
+    }
+
+    /// The configuration of the service, read once.
+    pub(crate) fn project(&self) -> Result<Arc<Project>, ServiceError> {
+        let own = self.shared.own.get_or_init(|| {
+            let overrides = &self.shared.overrides;
+            let files = under(
+                self.shared.files.clone(),
+                overrides.policies.as_deref(),
+                overrides.environment.as_deref(),
+                overrides.learning,
+            );
+            self.read(files).map(Arc::new)
+        });
+        Ok(own.clone()?)
+    }
+
+    /// The configuration that holds for a run with these options: the service's own, unless the run was
+    /// started under another one.
+    pub(crate) fn project_of(&self, options: &RunOptions) -> Result<Arc<Project>, ServiceError> {
+        let mut files = match &options.project {
+            // A file that was named goes before the run's own.
+            Some(kept) if self.shared.config.is_none() => {
+                let mut files = ConfigurationFiles::find(Some(kept), &self.shared.directory);
+                files.flags.clone_from(&self.shared.files.flags);
+                files
+            }
+            _ => self.shared.files.clone(),
+        };
+        // What is said now goes before what was said when the run was started.
+        files.flags = [options.set.clone(), files.flags].concat();
+        let policies = options.policy.as_deref();
+        let environment = options.environment.as_deref();
+        let files = under(files, policies, environment, options.learning());
+        if let Ok(own) = self.project()
+            && own.asked_for() == files
+        {
+            return Ok(own);
+        }
+        let mut others = lock(&self.shared.others);
+        if let Some((_, project)) = others.iter().find(|(known, _)| *known == files) {
+            return Ok(Arc::clone(project));
+        }
+        let project = Arc::new(self.read(files.clone())?);
+        others.push((files, Arc::clone(&project)));
+        Ok(project)
+    }
+
+    fn read(&self, mut files: ConfigurationFiles) -> Result<Project, ConfigurationError> {
+        let mut usual = None;
+        let (configured, read) = files.read_with(&Read::default(), |configuration| {
+            let directory = self.data_directory_under(configuration);
+            usual = directory.map(|directory| directory.join("policy.cedar"));
+            usual.clone()
+        })?;
+        files.usual_policies = usual;
+        for warning in &configured.warnings {
+            self.notify(&Notice::Warning(warning.to_string()));
+        }
+        Ok(Project {
+            files,
+            read,
+            configured,
+            libraries: Mutex::default(),
+        })
+    }
+
+    /// Where runs, memory and playbooks are kept.
+    ///
+    /// # Errors
+    /// If nothing says where.
+    pub fn data_directory(&self) -> Result<PathBuf, ServiceError> {
+        if let Some(given) = &self.shared.overrides.data {
+            return Ok(given.clone());
+        }
+        let directory = match self.project() {
+            Ok(project) => self.data_directory_under(project.configuration()),
+            // Who says where runs are can see them whatever the configuration says.
+            Err(error) => return set("WINDLASS_DATA").ok_or(error),
+        };
+        directory.ok_or_else(|| {
+            ServiceError::failed(
+                "there is no place for runs: set WINDLASS_DATA, or give `--data DIRECTORY`",
+            )
+        })
+    }
+
+    fn data_directory_under(&self, configuration: &Configuration) -> Option<PathBuf> {
+        let given = self.shared.overrides.data.clone();
+        given
+            .or_else(|| configuration.data_directory().map(Path::to_owned))
+            .or_else(|| set("XDG_DATA_HOME").map(|data| data.join("windlass")))
+            .or_else(|| set("HOME").map(|home| home.join(".local/share/windlass")))
+    }
+
+    /// The store, opened once.
+    pub(crate) fn stored(&self) -> Result<Stored, ServiceError> {
+        let mut stored = lock(&self.shared.stored);
+        if let Some(stored) = &*stored {
+            return Ok(stored.clone());
+        }
+        let directory = self.data_directory()?;
+        let opened = Stored::open(&directory).map_err(|error| {
+            let doing = format!("the journal in `{}` cannot be used", directory.display());
+            ServiceError::from(error).context(doing)
+        })?;
+        Ok(stored.insert(opened).clone())
+    }
+
+    /// The store on behalf of an identity: its runs act for that.
+    pub(crate) fn stored_for(&self, identity: &Identity) -> Result<Stored, ServiceError> {
+        Ok(self.stored()?.acting_for(identity.person().clone()))
+    }
+
+    pub(crate) fn store(&self) -> Result<Arc<Store>, ServiceError> {
+        Ok(Arc::clone(self.stored()?.store()))
+    }
+
+    /// What is known of MCP servers.
+    pub(crate) fn ledger(&self) -> Result<Ledger, ServiceError> {
+        let stored = self.stored()?;
+        let tenant = stored.who().tenant.to_string();
+        Ok(Ledger::new(Arc::clone(stored.store()), tenant))
+    }
+
+    pub(crate) fn servers(&self) -> &ServerPool {
+        &self.shared.servers
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.shared.directory
+    }
+
+    pub(crate) fn overrides(&self) -> &Overrides {
+        &self.shared.overrides
+    }
+
+    pub(crate) fn notify(&self, notice: &Notice) {
+        if let Some(notify) = &self.shared.overrides.notify {
+            notify(notice);
+        }
+    }
+
+    /// The run that is meant by its id or the start of it, if the identity may see it.
+    pub(crate) fn find_run(
+        &self,
+        identity: &Identity,
+        id: &str,
+    ) -> Result<(RunSummary, Arc<Store>), ServiceError> {
+        let store = self.store()?;
+        let run = store.find(id)?;
+        let summary = store.summary(&run)?;
+        if summary.tenant != identity.tenant().as_str() {
+            return Err(windlass_store::Error::NoSuchRun(run).into());
+        }
+        Ok((summary, store))
+    }
+
+    /// A run that the identity may see.
+    pub(crate) fn fold(
+        &self,
+        identity: &Identity,
+        id: &RunId,
+    ) -> Result<(Run, Arc<Store>), ServiceError> {
+        let (summary, store) = self.find_run(identity, id.as_str())?;
+        Ok((store.fold(&summary.run)?, store))
+    }
+
+    /// The time now, by the clock that runs go by.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        windlass_runtime::now()
+    }
+
+    /// Ends all MCP servers that the service started.
+    pub async fn close(&self) {
+        self.shared.servers.close().await;
+    }
+
+    /// Ends all MCP servers because the process ends. What waits for one of them records nothing more.
+    pub async fn abandon(&self) {
+        self.shared.servers.abandon().await;
+    }
+}
+
+impl Project {
+    /// The files as they were asked for, before it was known which policies usually hold.
+    fn asked_for(&self) -> ConfigurationFiles {
+        ConfigurationFiles {
+            usual_policies: None,
+            ..self.files.clone()
+        }
+    }
+}
+
+/// Files with what holds whatever they say.
+fn under(
+    mut files: ConfigurationFiles,
+    policies: Option<&Path>,
+    environment: Option<&str>,
+    learning: LearningOverride,
+) -> ConfigurationFiles {
+    files.policies = policies.map(Path::to_owned);
+    let environment = environment.map(|name| format!("environment={name}"));
+    let learning = learning.flag().map(str::to_owned);
+    files.flags.extend(environment.into_iter().chain(learning));
+    files
+}
+
+/// A path in an environment variable.
+fn set(name: &str) -> Option<PathBuf> {
+    env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

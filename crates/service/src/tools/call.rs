@@ -1,0 +1,143 @@
+//! One call of one tool. It is a run like any other, with a gate and a journal, of an agent that has only
+//! this tool.
+
+use std::sync::Arc;
+
+use windlass_core::approval::{Approval, PersonDecision};
+use windlass_core::model::{RequestedArguments, RequestedCall};
+use windlass_core::run::{Run, Task};
+use windlass_model::{ModelClient, ScriptedModel};
+use windlass_runtime::{Asked, Asker, Crew, Driver, NewTask};
+use windlass_spec::{Agent, AgentName, NonEmptyText, ToolSpecification};
+use windlass_tools::{BindingMode, ToolLibrary};
+
+use super::ToolDetails;
+use crate::approvals::DecisionRequest;
+use crate::error::{ServiceError, with_sources};
+use crate::identity::{Identity, Scope};
+use crate::options::Attachment;
+use crate::service::Service;
+
+/// A call of a tool by a person or program, without an agent.
+#[derive(Debug, Clone)]
+pub struct ToolCall {
+    /// The tool, from [`Service::describe_tool`].
+    pub tool: ToolDetails,
+    /// What it is called with.
+    pub arguments: RequestedArguments,
+    /// Whether the caller approves the call beforehand, if it needs approval. What needs two people still
+    /// needs another one.
+    pub is_approved: bool,
+}
+
+impl Service {
+    /// Calls a tool: starts a run whose task is the call and drives it until it ends, waits for a person,
+    /// or is stopped. With `is_approved`, the identity must be allowed to approve.
+    ///
+    /// # Errors
+    /// If the identity may not run tools; if the tool cannot be called without a declaration; or if the
+    /// configuration, the policies or the journal cannot be used.
+    pub async fn call_tool(
+        &self,
+        identity: &Identity,
+        call: ToolCall,
+        mut attachment: Attachment,
+    ) -> Result<Run, ServiceError> {
+        identity.require(Scope::Run)?;
+        if call.is_approved {
+            identity.require(Scope::Approve)?;
+            attachment.asker = Some(self.approving(identity));
+        }
+        let name = call.tool.tool.name().clone();
+        let specification = call.tool.specification().map_err(|reason| {
+            let message = format!("the tool `{name}` cannot be called by hand: {reason}");
+            ServiceError::failed(message)
+                .with_hint("declare it in an agent file and name that with `--agent-file`")
+        })?;
+        let crew = crew_with(specification, &call.tool.library)?;
+        let project = self.project()?;
+        // Policies may be about tools of other libraries.
+        let crew = crew.knowing(self.tools_named_in_policies(&project, &[]));
+        crew.configure(&project.configured)?;
+        let task = Task {
+            description: format!("Call `{name}` by hand."),
+            call: Some(Box::new(RequestedCall {
+                tool: name.to_string(),
+                arguments: call.arguments,
+                // Who types a call is sure of it.
+                confidence: Some(1.0),
+            })),
+            ..Task::default()
+        };
+        let stored = self.stored_for(identity)?;
+        let driver = attached(Driver::new(crew, Arc::new(stored)), attachment);
+        let new = NewTask {
+            task,
+            ..NewTask::default()
+        };
+        Ok(driver.start(new).await?)
+    }
+
+    /// Approves what the identity is asked.
+    fn approving(&self, identity: &Identity) -> Asker {
+        let (service, identity) = (self.clone(), identity.clone());
+        Arc::new(move |question: Approval| {
+            let (service, identity) = (service.clone(), identity.clone());
+            Box::pin(async move {
+                let decided = tokio::task::spawn_blocking(move || {
+                    let request = DecisionRequest {
+                        digest: Some(question.digest()),
+                        ..DecisionRequest::from(PersonDecision::Approve)
+                    };
+                    service.decide(&identity, question.call(), request)
+                });
+                match decided.await {
+                    Ok(Ok(taken)) if taken.approval.still_needed() == 0 => Asked::Decided,
+                    _ => Asked::NotDecided,
+                }
+            })
+        })
+    }
+}
+
+/// A driver that the caller takes part in.
+fn attached(driver: Driver, attachment: Attachment) -> Driver {
+    let mut driver = driver.stopped_by(attachment.stop);
+    if let Some(watch) = attachment.watch {
+        driver = driver.watched_by(watch);
+    }
+    if let Some(asker) = attachment.asker {
+        driver = driver.asking(asker);
+    }
+    if let Some(patience) = attachment.patience {
+        driver = driver.waiting(patience);
+    }
+    driver
+}
+
+/// An agent that has only this tool. Its model is never asked: the task is the call.
+fn crew_with(
+    specification: Arc<ToolSpecification>,
+    library: &ToolLibrary,
+) -> Result<Crew, ServiceError> {
+    let agent = agent_with(specification)
+        .map_err(|error| ServiceError::failed(with_sources(error.as_ref())))?;
+    let model: Arc<dyn ModelClient> = Arc::new(ScriptedModel::answers([]));
+    Ok(Crew::assemble(
+        std::slice::from_ref(&agent),
+        &agent,
+        library,
+        BindingMode::Exact,
+        &|_| Ok(Arc::clone(&model)),
+    )?)
+}
+
+fn agent_with(specification: Arc<ToolSpecification>) -> Result<Agent, Box<dyn std::error::Error>> {
+    let instruction = NonEmptyText::new("Make the call that a person asks for.")?;
+    let agent = Agent::new(
+        AgentName::new("by_hand")?,
+        "by_hand/none".parse()?,
+        instruction,
+    );
+    Ok(agent.with_tool(specification)?)
+}

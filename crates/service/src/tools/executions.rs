@@ -1,0 +1,110 @@
+//! How the executions of tools ended: counted, and one by one.
+
+use serde_json::{Value, json};
+use windlass_spec::{CallState, Timestamp, ToolExecutionResult, ToolName};
+use windlass_store::{Execution, ExecutionFilter, ToolStatistics};
+
+use crate::error::{ServiceError, with_sources};
+use crate::identity::{Identity, Scope};
+use crate::service::Service;
+
+const MICROSECONDS_PER_HOUR: i64 = 3_600_000_000;
+
+/// Which executions are meant.
+#[derive(Debug, Clone, Default)]
+pub struct ExecutionQuery {
+    /// Only those of the tool of that name.
+    pub tool: Option<String>,
+    /// Only those of the last hours.
+    pub hours: Option<u32>,
+    /// At most so many, the latest.
+    pub limit: Option<usize>,
+}
+
+impl Service {
+    /// How the executions of each tool of the identity's tenant ended, counted, sorted by name.
+    ///
+    /// # Errors
+    /// If the identity may not read, or the tool's name is not valid.
+    pub fn tool_statistics(
+        &self,
+        identity: &Identity,
+        query: &ExecutionQuery,
+    ) -> Result<Vec<ToolStatistics>, ServiceError> {
+        let filter = self.execution_filter(identity, query)?;
+        Ok(self.store()?.tool_statistics(&filter)?)
+    }
+
+    /// The executions of tools of the identity's tenant, the latest first.
+    ///
+    /// # Errors
+    /// If the identity may not read, or the tool's name is not valid.
+    pub fn tool_executions(
+        &self,
+        identity: &Identity,
+        query: &ExecutionQuery,
+    ) -> Result<Vec<Execution>, ServiceError> {
+        let filter = self.execution_filter(identity, query)?;
+        Ok(self.store()?.executions(&filter)?)
+    }
+
+    fn execution_filter(
+        &self,
+        identity: &Identity,
+        query: &ExecutionQuery,
+    ) -> Result<ExecutionFilter, ServiceError> {
+        identity.require(Scope::Read)?;
+        let tool = query.tool.as_deref().map(ToolName::new).transpose();
+        let tool = tool.map_err(|error| {
+            let message = format!("this is no name of a tool: {}", with_sources(&error));
+            ServiceError::invalid("not_a_tool_name", message)
+        })?;
+        let since = |hours: u32| {
+            let earlier = i64::from(hours) * MICROSECONDS_PER_HOUR;
+            let now = self.now().as_microseconds();
+            Timestamp::from_microseconds(now.saturating_sub(earlier))
+        };
+        Ok(ExecutionFilter {
+            tenant: Some(identity.tenant().to_string()),
+            tool,
+            run: None,
+            since: query.hours.map(since),
+            limit: query.limit,
+        })
+    }
+}
+
+/// An execution in the form that other programs know. What a purge removed is marked as removed.
+///
+/// # Errors
+/// If the stored execution has no such form.
+pub fn execution_result(execution: &Execution) -> Result<ToolExecutionResult, ServiceError> {
+    const REMOVED: &str = "(removed by a purge)";
+    let text = |json: &String| match serde_json::from_str(json) {
+        Ok(Value::String(text)) => text,
+        _ => json.clone(),
+    };
+    let status = match execution.state {
+        CallState::Success => "success",
+        CallState::Timeout => "timeout",
+        CallState::Cancelled => "cancelled",
+        _ => "error",
+    };
+    let is_success = execution.state == CallState::Success;
+    let took = execution.ended_at.microseconds_since(execution.started_at) / 1000;
+    let result_data = execution.result.as_ref().map_or(REMOVED.to_owned(), text);
+    let error = execution.error.as_deref().unwrap_or(REMOVED);
+    let result = json!({
+        "execution_id": execution.call.to_string(),
+        "tool_name": execution.tool,
+        "status": status,
+        "result_data": is_success.then_some(result_data),
+        "error_message": (!is_success).then_some(error),
+        "error_category": execution.category,
+        "start_time": execution.started_at,
+        "end_time": execution.ended_at,
+        "duration_ms": took,
+    });
+    serde_json::from_value(result)
+        .map_err(|error| ServiceError::from(error).context("an execution cannot be read"))
+}
