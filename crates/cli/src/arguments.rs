@@ -13,6 +13,7 @@ mod playbook;
 mod policy;
 mod runs;
 mod tools;
+mod worker;
 
 use std::path::PathBuf;
 
@@ -50,6 +51,7 @@ pub(crate) use tools::{
     Argument, Executions, OneTool, Tools, ToolsCall, ToolsCommand, ToolsDescribe, ToolsFind,
     ToolsList, ToolsResults, ToolsStats, WhichTools,
 };
+pub(crate) use worker::Worker;
 
 const EXIT_CODES: &str = "Exit code: 0 done, 1 failed or out of turns, 2 wrong usage, 3 denied, 4 a person is \
                           needed, 5 out of time, 6 rate limited, 130 interrupted.";
@@ -109,6 +111,8 @@ pub(crate) enum Command {
     Chat(Chat),
     /// See where runs stand, cancel them, and go on with those that were stopped.
     Runs(Runs),
+    /// Resume every run that can go on, until it is stopped.
+    Worker(Worker),
     /// Carry out plans: tasks that wait for each other. See how far they are, and change them.
     Plan(Plan),
     /// See how runs came about.

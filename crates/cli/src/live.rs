@@ -55,6 +55,15 @@ impl Live {
         }
     }
 
+    /// Only lines, for many runs at the same time.
+    pub(super) fn without_spinner() -> Self {
+        Self {
+            spinner: ProgressBar::hidden(),
+            held_until: Arc::default(),
+            single: Mutex::default(),
+        }
+    }
+
     /// Does something that needs the terminal for itself.
     pub(super) fn suspended<T>(&self, work: impl FnOnce() -> T) -> T {
         self.spinner.suspend(work)

@@ -40,6 +40,7 @@ mod tasks;
 mod terminal;
 mod tools;
 mod trace;
+mod worker;
 
 use std::ffi::OsStr;
 use std::io;
@@ -112,6 +113,7 @@ fn run() -> anyhow::Result<Outcome> {
         Command::Run(command) => run::run(&program, &command, &reporter),
         Command::Chat(command) => chat::run(&program, &command, &reporter),
         Command::Runs(command) => runs::run(&program, &command),
+        Command::Worker(command) => worker::run(&program, &command),
         Command::Plan(command) => plan::run(&program, &command, &reporter),
         Command::Trace(command) => trace::run(&program, &command),
         Command::Ab(command) => ab::run(&program, &command, &reporter),

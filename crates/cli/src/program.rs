@@ -27,7 +27,12 @@ impl Program {
 
     /// The service, with the data directory that was typed.
     pub(crate) fn service(&self, data: Option<&Path>) -> Service {
-        self.open(self.overrides(data), Notices::Text)
+        self.service_with(data, Notices::Text)
+    }
+
+    /// The same, with another form of notices.
+    pub(crate) fn service_with(&self, data: Option<&Path>, notices: Notices) -> Service {
+        self.open(self.overrides(data), notices)
     }
 
     /// The service for a command that runs an agent with these options.
@@ -74,6 +79,14 @@ impl Notices {
         let (text, line) = match notice {
             Notice::Model(name) => (format!("model: {name}"), None),
             Notice::Warning(warning) => (warning.clone(), None),
+            Notice::RunTaken { run, reason } => (
+                format!("run {run}: resumed ({reason})"),
+                Some(json!({"event": "run_taken", "run": run, "reason": reason})),
+            ),
+            Notice::RunNotTaken { run, reason } => (
+                format!("run {run}: not resumed: {reason}"),
+                Some(json!({"event": "run_not_taken", "run": run, "reason": reason})),
+            ),
             Notice::ConfigurationReloaded { digest } => (
                 format!("the configuration was changed; {digest} holds from now on"),
                 Some(json!({"event": "configuration_changed", "configuration": digest})),

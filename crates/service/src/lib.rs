@@ -12,6 +12,7 @@
 //!   [`Service::cancel_run`] and [`Service::events`] are about runs there are.
 //! - **Decisions**: [`Service::list_approvals`], [`Service::show_approval`], [`Service::decide`];
 //!   [`Service::list_holds`], [`Service::change_hold`].
+//! - **Worker**: [`Service::work`] drives every run that can go on, so that a decision is enough.
 //! - **Errors**: a [`ServiceError`] has a kind (for an exit code or an HTTP status), a stable code, a
 //!   message and a hint.
 //!
@@ -95,3 +96,4 @@ pub use tools::{
     BindingReport, DeclaredTools, ExecutionQuery, FoundTool, ToolCall, ToolDetails, ToolEntry,
     ToolQuery, ToolStage, ToolStatus, execution_result,
 };
+pub use worker::WorkerOptions;

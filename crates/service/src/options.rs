@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 use windlass_model::Dialect;
 use windlass_runtime::{Asker, Patience, Stop, Watch};
+use windlass_spec::RunId;
 use windlass_tools::BindingMode;
 
 use crate::binding::BindingRecord;
@@ -70,6 +71,20 @@ pub enum Notice {
     Model(String),
     /// Something is odd, but work goes on.
     Warning(String),
+    /// A worker drives a run.
+    RunTaken {
+        /// The run.
+        run: RunId,
+        /// What there is to do, in a word.
+        reason: &'static str,
+    },
+    /// A worker cannot drive a run.
+    RunNotTaken {
+        /// The run.
+        run: RunId,
+        /// Why.
+        reason: String,
+    },
     /// The configuration changed and holds from now on.
     ConfigurationReloaded {
         /// The digest of what holds now.

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use windlass_config::Configuration;
-use windlass_core::run::Run;
 use windlass_mcp::Ledger;
 use windlass_runtime::{ConfigurationError, ConfigurationFiles, Configured, Read, Stored};
-use windlass_spec::{RunId, Timestamp};
+use windlass_spec::Timestamp;
 use windlass_store::{RunSummary, Store};
 use windlass_tools::ToolLibrary;
 
@@ -271,16 +270,6 @@ impl Service {
             return Err(windlass_store::Error::NoSuchRun(run).into());
         }
         Ok((summary, store))
-    }
-
-    /// A run that the identity may see.
-    pub(crate) fn fold(
-        &self,
-        identity: &Identity,
-        id: &RunId,
-    ) -> Result<(Run, Arc<Store>), ServiceError> {
-        let (summary, store) = self.find_run(identity, id.as_str())?;
-        Ok((store.fold(&summary.run)?, store))
     }
 
     /// The time now, by the clock that runs go by.

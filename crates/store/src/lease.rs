@@ -105,6 +105,16 @@ pub(crate) fn is_owned(locks: &Path, run: &RunId) -> Result<bool, Error> {
     }
 }
 
+/// Whether a run has a lock file. An owner that lets go of its run removes it; one that dies leaves it.
+pub(crate) fn has_lock_file(locks: &Path, run: &RunId) -> bool {
+    lock_path(locks, run).exists()
+}
+
+/// Makes the lock file of a run, as an owner leaves it that dies.
+pub(crate) fn leave_lock_file(locks: &Path, run: &RunId) -> Result<(), Error> {
+    open_private(&lock_path(locks, run)).map(drop)
+}
+
 /// Whether an open file is the one that a path leads to now.
 fn is_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]

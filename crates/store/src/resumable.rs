@@ -7,7 +7,7 @@ use windlass_core::durable::{ResumableRun, ResumeReason};
 use windlass_spec::{CallId, RunId, Timestamp};
 
 use crate::error::Error;
-use crate::lease::is_owned;
+use crate::lease::{has_lock_file, is_owned, leave_lock_file};
 use crate::read::{run_id, standing};
 use crate::store::Store;
 
@@ -77,6 +77,21 @@ impl Store {
             }
         }
         Ok(resumable)
+    }
+
+    /// Whether the last owner of a run let go of it, such as when a person stopped it after a step. The
+    /// run of a process that died, or of a worker that stopped, was not let go.
+    #[must_use]
+    pub fn was_let_go(&self, run: &RunId) -> bool {
+        !has_lock_file(&self.locks, run)
+    }
+
+    /// Leaves a run that no process owns as one that dies does: the next worker resumes it.
+    ///
+    /// # Errors
+    /// If its lock file cannot be made.
+    pub fn leave(&self, run: &RunId) -> Result<(), Error> {
+        leave_lock_file(&self.locks, run)
     }
 }
 

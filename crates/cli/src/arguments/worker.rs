@@ -1,0 +1,24 @@
+//! What can be typed about a worker.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub(crate) struct Worker {
+    /// How many runs are driven at the same time.
+    #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: u16,
+
+    /// Stop when there is nothing to do.
+    #[arg(long)]
+    pub(crate) until_idle: bool,
+
+    /// Print what happens as JSON Lines on standard output.
+    #[arg(long)]
+    pub(crate) jsonl: bool,
+
+    /// Where runs are kept, instead of the configuration's or the user's data directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) data: Option<PathBuf>,
+}
