@@ -24,9 +24,7 @@ use windlass_tools::BindingMode;
 use crate::log::{LogFilter, LogFormat};
 
 pub(crate) use ab::{Ab, AbCommand, AbReport, AbRun};
-pub(crate) use approvals::{
-    Approvals, ApprovalsCommand, Approve, OneQuestion, Reject, Respond,
-};
+pub(crate) use approvals::{Approvals, ApprovalsCommand, Approve, OneQuestion, Reject, Respond};
 pub(crate) use config::{Config, ConfigCommand, Doctor, Init};
 pub(crate) use crew::{ConfigurationOptions, CrewOptions, Limits};
 pub(crate) use gaps::{Gaps, GapsCheck, GapsCommand, GapsList, GapsPropose, GapsShow};

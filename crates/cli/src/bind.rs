@@ -4,33 +4,28 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_spec::{AgentFile, ToolSpecification};
-use windlass_tools::{BindingFailure, BindingMode, BoundTool, Reason};
+use windlass_tools::{BindingFailure, BoundTool, Reason};
 
 use super::Outcome;
 use super::arguments::{Bind, Mode};
-use super::libraries::{self, Sought};
+use super::program::Program;
 use super::report::Reporter;
 use super::schema::{read_file, unknown};
 use super::terminal::{complain, put, say};
 
-pub(super) fn run(command: &Bind, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let library = libraries::find(&command.library, Sought::default())?;
+pub(super) fn run(
+    program: &Program,
+    command: &Bind,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
     let Some(file) = read_file(&command.file, reporter)? else {
         return Ok(Outcome::Failed);
     };
     let tools = tools_to_bind(command, &file)?;
-    let mode = match command.mode {
-        Mode::Exact => BindingMode::Exact,
-        Mode::Compatible => BindingMode::Compatible,
-    };
-    let mut bound = Vec::new();
-    let mut failures = Vec::new();
-    for tool in tools {
-        match library.bind_tool(tool, mode) {
-            Ok(tool) => bound.push(tool),
-            Err(failure) => failures.push(failure),
-        }
-    }
+    let service = program.service(None);
+    let identity = program.identity()?;
+    let report = service.check_binding(&identity, &command.library, tools, command.mode.into())?;
+    let (bound, failures) = (report.bound, report.failures);
     if command.json {
         let report = json_report(command, &bound, &failures);
         put(&format!("{report}\n"))?;

@@ -1,102 +1,57 @@
 //! `windlass doctor`: looks at everything an agent needs here, and says how to mend what is wrong.
 
-mod checks;
-mod mcp;
-
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use windlass_service::{ExaminedFile, FileContent, Finding, FindingStatus, HealthRequest};
 
 use super::Outcome;
 use super::arguments::Doctor;
+use super::program::Program;
 use super::rendered::indented;
 use super::report::Reporter;
+use super::run::block_on_until_interrupted;
+use super::schema::read_file;
 use super::terminal::{put, say};
-use checks::Examined;
 
-/// What came of looking at one thing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Status {
-    Fine,
-    /// It works, but is probably not meant that way.
-    Odd,
-    /// It must be mended.
-    Broken,
-}
-
-impl Status {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fine => "ok",
-            Self::Odd => "warning",
-            Self::Broken => "error",
-        }
-    }
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Clone)]
-struct Finding {
-    /// What it is about, such as `policies`.
-    about: &'static str,
-    status: Status,
-    /// What was found.
-    found: String,
-    /// What to do about it.
-    fix: Option<String>,
-}
-
-impl Finding {
-    fn fine(about: &'static str, found: impl Into<String>) -> Self {
-        Self {
-            about,
-            status: Status::Fine,
-            found: found.into(),
-            fix: None,
-        }
-    }
-
-    fn odd(about: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self {
-            about,
-            status: Status::Odd,
-            found: found.into(),
-            fix: Some(fix.into()),
-        }
-    }
-
-    fn broken(about: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self {
-            status: Status::Broken,
-            ..Self::odd(about, found, fix)
-        }
-    }
-}
-
-pub(super) fn run(command: &Doctor, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let mut examined = Examined::new(command.data.clone(), command.offline);
-    examined.configuration();
-    examined.clock();
-    examined.store();
-    examined.files();
-    let agent_files = match command.agent_files.as_slice() {
-        [] => beside(examined.project()),
+pub(super) fn run(
+    program: &Program,
+    command: &Doctor,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
+    let service = program.service(command.data.as_deref());
+    let identity = program.identity()?;
+    let files: Vec<PathBuf> = match command.agent_files.as_slice() {
+        [] => service.project_agent_files(&identity)?,
         named => named.to_vec(),
     };
-    for file in &agent_files {
-        examined.agents(file, reporter)?;
-    }
-    examined.tools();
-    examined.policies();
-    examined.models();
-    examined.servers()?;
-    examined.mcp();
-    tell(&examined.findings, command.json)
+    let request = HealthRequest {
+        agent_files: files.iter().map(|path| examined(path, reporter)).collect(),
+        is_offline: command.offline,
+    };
+    let examining = service.examine(&identity, &request);
+    let findings = block_on_until_interrupted(&service, examining)??;
+    show(&findings, command.json)
 }
 
-fn tell(findings: &[Finding], as_json: bool) -> anyhow::Result<Outcome> {
+/// An agent file as it is. Its mistakes are reported.
+fn examined(path: &Path, reporter: &Reporter) -> ExaminedFile {
+    let content = match path.exists() {
+        false => FileContent::Missing,
+        true => match read_file(path, reporter) {
+            Ok(Some(file)) => FileContent::Declared(Box::new(file)),
+            _ => FileContent::Invalid,
+        },
+    };
+    ExaminedFile {
+        name: path.display().to_string(),
+        content,
+    }
+}
+
+fn show(findings: &[Finding], as_json: bool) -> anyhow::Result<Outcome> {
     let count = |status| findings.iter().filter(|one| one.status == status).count();
-    let (broken, odd) = (count(Status::Broken), count(Status::Odd));
+    let (broken, odd) = (count(FindingStatus::Error), count(FindingStatus::Warning));
     if as_json {
         let told: Vec<_> = findings
             .iter()
@@ -136,27 +91,4 @@ fn tell(findings: &[Finding], as_json: bool) -> anyhow::Result<Outcome> {
         (broken, odd) => format!("{}, {}", many(broken, "error"), many(odd, "warning")),
     })?;
     Ok(Outcome::from_success(broken == 0))
-}
-
-/// The agent files beside the project's configuration.
-fn beside(project: Option<&Path>) -> Vec<PathBuf> {
-    let directory = project.and_then(Path::parent);
-    let Some(entries) = directory.and_then(|directory| {
-        let directory = match directory == Path::new("") {
-            true => Path::new("."),
-            false => directory,
-        };
-        std::fs::read_dir(directory).ok()
-    }) else {
-        return Vec::new();
-    };
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "gram")
-        })
-        .collect();
-    files.sort();
-    files
 }

@@ -14,13 +14,13 @@ use windlass_learn::intent::LabelledTexts;
 use windlass_model::{ModelClient, ReflexModel};
 use windlass_reflex::evaluate::{Evaluation, MadeCall, evaluate, read_cases};
 use windlass_reflex::{Reflex, Settings, ToolView};
+use windlass_service::{RunOptions, named_model};
 use windlass_spec::{
     NonEmptyText, Signature, ToolName, ToolSpecification, Type, parameters_from_schema,
 };
 
 use super::Outcome;
-use super::arguments::{CrewOptions, Eval, EvalCommand, EvalGap, EvalSelect, Mode};
-use super::crew;
+use super::arguments::{Eval, EvalCommand, EvalGap, EvalSelect};
 use super::live::bar;
 use super::terminal::{complain, put, say};
 
@@ -168,24 +168,13 @@ impl Asked {
         if command.model == ReflexModel::NAME {
             return Ok(Self::Reflex(Reflex::new(Settings::default())));
         }
-        let options = CrewOptions {
-            agent: None,
-            library: Vec::new(),
-            mode: Mode::Exact,
-            model: None,
+        let options = RunOptions {
             base_url: command.base_url.clone(),
             dialect: command.dialect,
-            record: None,
-            policy: None,
-            environment: None,
-            no_learning: true,
-            frozen: false,
-            project: None,
-            set: Vec::new(),
-            answered: 0,
+            ..RunOptions::default()
         };
         Ok(Self::Client {
-            model: crew::model(&command.model, &options)?,
+            model: named_model(&command.model, &options)?,
             runtime: tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()?,

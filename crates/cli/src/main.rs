@@ -125,11 +125,11 @@ fn run() -> anyhow::Result<Outcome> {
         Command::Mcp(command) => mcp::run(&program, &command, &reporter),
         Command::Memory(command) => memory::run(&program, &command),
         Command::Playbook(command) => playbook::run(&program, &command, &reporter),
-        Command::Models(command) => models::run(&command),
+        Command::Models(command) => models::run(&program, &command),
         Command::Config(command) => config::run(&program, &command, &reporter),
         Command::Init(command) => init::run(&command),
         Command::Doctor(command) => doctor::run(&program, &command, &reporter),
-        Command::Eval(command) => eval::run(&program, &command),
+        Command::Eval(command) => eval::run(&command),
         Command::Completions(command) => completions::run(&command),
     }
 }

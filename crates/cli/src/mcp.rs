@@ -2,35 +2,36 @@
 //! changed, calling a tool of it by hand, and taking it out again.
 
 mod add;
-mod edit;
 mod inspect;
 mod pins;
 
 use serde_json::json;
-use windlass_mcp::{Era, Pin, PinState, forget_logins, login, reached};
-use windlass_spec::server::{SEPARATOR, Transport};
+use windlass_mcp::{Era, LIBRARY, Pin, PinState, reached};
 
 use super::arguments::{
     Mcp, McpCall, McpCommand, McpList, McpLogin, McpRemove, OneTool, ToolsCall,
 };
+use super::program::Program;
 use super::report::Reporter;
 use super::run::block_on_until_interrupted;
-use super::settings::configured;
 use super::table::{one_line, say_table};
 use super::terminal::{complain, put, say};
-use super::{Outcome, servers, tools};
-use edit::File;
+use super::{Outcome, tools};
 
-pub(super) fn run(command: &Mcp, reporter: &Reporter) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    program: &Program,
+    command: &Mcp,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
     match &command.command {
-        McpCommand::Add(command) => add::run(command),
-        McpCommand::Import(command) => add::import(command),
-        McpCommand::List(command) => list(command),
-        McpCommand::Inspect(command) => inspect::run(command),
-        McpCommand::Call(command) => call(command, reporter),
-        McpCommand::Pins(command) => pins::run(command),
-        McpCommand::Login(command) => log_in(command),
-        McpCommand::Remove(command) => remove(command),
+        McpCommand::Add(command) => add::run(program, command),
+        McpCommand::Import(command) => add::import(program, command),
+        McpCommand::List(command) => list(program, command),
+        McpCommand::Inspect(command) => inspect::run(program, command),
+        McpCommand::Call(command) => call(program, command, reporter),
+        McpCommand::Pins(command) => pins::run(program, command),
+        McpCommand::Login(command) => log_in(program, command),
+        McpCommand::Remove(command) => remove(program, command),
     }
 }
 
@@ -63,28 +64,26 @@ fn counted(pins: &[Pin]) -> String {
     }
 }
 
-fn list(command: &McpList) -> anyhow::Result<Outcome> {
-    let configuration = &configured()?.configuration;
-    let known = configuration.servers();
-    if known.is_empty() {
-        if command.kept.json {
-            return Ok(Outcome::Done);
+fn list(program: &Program, command: &McpList) -> anyhow::Result<Outcome> {
+    let service = program.service(command.kept.data.as_deref());
+    let servers = service.list_servers(&program.identity()?)?;
+    if servers.is_empty() {
+        if !command.kept.json {
+            complain("the configuration names no servers\nhint: windlass mcp add NAME -- COMMAND")?;
         }
-        complain("the configuration names no servers\nhint: windlass mcp add NAME -- COMMAND")?;
         return Ok(Outcome::Done);
     }
-    let ledger = servers::ledger(command.kept.data.as_deref())?;
     let mut rows = Vec::new();
-    for settings in known {
-        let pins = ledger.pins(&settings.name)?;
-        let era = ledger.era(&settings.name)?;
+    for server in &servers {
+        let (settings, era) = (&server.settings, server.era);
+        let pins = server.pins.as_deref();
         if command.kept.json {
-            let counts = pins.as_deref().map(|pins| {
+            let counts = pins.map(|pins| {
                 let counts =
                     count(pins).map(|(state, count)| (state.as_str().to_owned(), json!(count)));
                 serde_json::Map::from_iter(counts)
             });
-            let told = json!({
+            let printed = json!({
                 "name": settings.name,
                 "reached": reached(settings),
                 "enabled": settings.is_enabled,
@@ -92,7 +91,7 @@ fn list(command: &McpList) -> anyhow::Result<Outcome> {
                 "era": era.map(Era::as_str),
                 "tools": counts,
             });
-            put(&format!("{told}\n"))?;
+            put(&format!("{printed}\n"))?;
             continue;
         }
         let trust = match (settings.is_enabled, settings.is_trusted) {
@@ -104,7 +103,7 @@ fn list(command: &McpList) -> anyhow::Result<Outcome> {
             settings.name.to_string(),
             trust.to_owned(),
             era.map_or("-", |era| era.as_str()).to_owned(),
-            pins.map_or_else(|| "never met".to_owned(), |pins| counted(&pins)),
+            pins.map_or_else(|| "never met".to_owned(), counted),
             one_line(&reached(settings), 80),
         ]);
     }
@@ -115,19 +114,16 @@ fn list(command: &McpList) -> anyhow::Result<Outcome> {
 }
 
 /// A call of a server's tool is a call like any other.
-fn call(command: &McpCall, reporter: &Reporter) -> anyhow::Result<Outcome> {
-    let configuration = &configured()?.configuration;
-    let settings = servers::find(configuration, &command.name)?;
-    let tool = match command.tool.split_once(SEPARATOR) {
-        Some((server, own)) if server == settings.name.as_str() => own,
-        _ => &command.tool,
-    };
-    let name = windlass_mcp::tool_name(&settings.name, tool)?;
+fn call(program: &Program, command: &McpCall, reporter: &Reporter) -> anyhow::Result<Outcome> {
+    let service = program.service(command.kept.data.as_deref());
+    let identity = program.identity()?;
+    let name = service.server_tool_name(&identity, &command.name, &command.tool)?;
     tools::call(
+        program,
         &ToolsCall {
             tool: OneTool {
                 name: name.to_string(),
-                library: windlass_mcp::LIBRARY.to_owned(),
+                library: LIBRARY.to_owned(),
                 agent_file: None,
             },
             arguments: command.arguments.clone(),
@@ -140,16 +136,17 @@ fn call(command: &McpCall, reporter: &Reporter) -> anyhow::Result<Outcome> {
     )
 }
 
-fn log_in(command: &McpLogin) -> anyhow::Result<Outcome> {
-    let configuration = &configured()?.configuration;
-    let settings = servers::find(configuration, &command.name)?;
-    let directory = servers::tokens_directory(command.data.as_deref())?;
+fn log_in(program: &Program, command: &McpLogin) -> anyhow::Result<Outcome> {
+    let (service, identity) = (
+        program.service(command.data.as_deref()),
+        program.identity()?,
+    );
     let present = |url: &str| {
         let _ = complain("open this page in a browser on this machine, and say yes there:");
         let _ = say(url);
     };
-    let login =
-        block_on_until_interrupted(login(settings, &directory, &servers::lookup(), &present))??;
+    let login = service.log_in_to_server(&identity, &command.name, &present);
+    let login = block_on_until_interrupted(&service, login)??;
     let scopes = match login.scopes.is_empty() {
         true => String::new(),
         false => format!(" for {}", login.scopes.join(", ")),
@@ -158,30 +155,16 @@ fn log_in(command: &McpLogin) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn remove(command: &McpRemove) -> anyhow::Result<Outcome> {
-    let configuration = &configured()?.configuration;
-    let data = command.data.as_deref();
-    let ledger = servers::ledger(data)?;
-    let name = windlass_spec::server::ServerName::new(command.name.clone())?;
-    match servers::find(configuration, &command.name) {
-        Ok(settings) => {
-            let file = File::of_server(configuration, &command.name)?;
-            let text = file.without(&command.name)?;
-            file.read_as(&text)?;
-            file.write(&text)?;
-            complain(&format!("taken out of {}", file.path.display()))?;
-            if let Ok(directory) = servers::tokens_directory(data)
-                && matches!(settings.transport, Transport::Http(_))
-                && forget_logins(settings, &directory)?
-            {
-                complain("its leave was forgotten")?;
-            }
-        }
-        // What is known of a server that stands nowhere any more is forgotten all the same.
-        Err(error) if ledger.server(&name)?.is_none() => return Err(error),
-        Err(_) => {}
+fn remove(program: &Program, command: &McpRemove) -> anyhow::Result<Outcome> {
+    let service = program.service(command.data.as_deref());
+    let removed = service.remove_server(&program.identity()?, &command.name)?;
+    if let Some(file) = &removed.file {
+        complain(&format!("taken out of {}", file.display()))?;
     }
-    if ledger.forget(&name)? {
+    if removed.had_login {
+        complain("its leave was forgotten")?;
+    }
+    if removed.had_pins {
         complain("its pins were forgotten")?;
     }
     Ok(Outcome::Done)

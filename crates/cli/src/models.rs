@@ -1,22 +1,19 @@
 //! `windlass models`: what can be asked from here, and what each can do.
 
 use serde_json::json;
-use windlass_model::{Place, ReflexModel, places};
+use windlass_model::{Place, ReflexModel};
 
 use super::Outcome;
 use super::arguments::Models;
+use super::program::Program;
 use super::run::block_on_until_interrupted;
 use super::terminal::{put, say};
 
-pub(super) fn run(command: &Models) -> anyhow::Result<Outcome> {
-    let mut all = vec![Place {
-        provider: ReflexModel::NAME.to_owned(),
-        is_reachable: true,
-        why: "embedded; needs no key".to_owned(),
-        models: vec![ReflexModel::NAME.to_owned()],
-    }];
-    all.extend(block_on_until_interrupted(places())?);
-    for place in &all {
+pub(super) fn run(program: &Program, command: &Models) -> anyhow::Result<Outcome> {
+    let service = program.service(None);
+    let identity = program.identity()?;
+    let places = block_on_until_interrupted(&service, service.list_models(&identity))??;
+    for place in &places {
         let can = what_it_can(place);
         if command.json {
             let mut told = json!(place);

@@ -10,104 +10,100 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_policy::{DEFAULT_POLICIES, Policies, PolicyError, Problem};
-use windlass_runtime::Read;
+use windlass_service::{Identity, PolicySource, Service};
 use windlass_spec::{AgentFile, ToolSpecification};
 
 use super::Outcome;
 use super::arguments::{Policy, PolicyCommand};
-use super::libraries::named_in;
-use super::refusal::told;
+use super::program::{Program, ended};
 use super::report::Reporter;
 use super::schema::read_file;
-use super::settings::{configured, files_for};
 use super::source::Source;
 use super::terminal::{complain, put_content};
 
-pub(super) fn run(command: &Policy, reporter: &Reporter) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    program: &Program,
+    command: &Policy,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
     match &command.command {
-        PolicyCommand::Check(command) => check::run(command, reporter),
+        PolicyCommand::Check(command) => check::run(program, command, reporter),
         PolicyCommand::Show => {
             put_content(DEFAULT_POLICIES)?;
             Ok(Outcome::Done)
         }
-        PolicyCommand::Explain(command) => told(explain::run(command, reporter), command.json),
-        PolicyCommand::Replay(command) => replay::run(command, reporter),
+        PolicyCommand::Explain(command) => {
+            ended(explain::run(program, command, reporter), command.json)
+        }
+        PolicyCommand::Replay(command) => replay::run(program, command, reporter),
     }
 }
 
-/// Policies and where they come from.
-struct PolicyText {
-    /// The path as typed, or what stands for the built-in ones.
-    name: String,
-    text: String,
+/// What all commands about policies work with.
+struct Desk<'r> {
+    service: Service,
+    identity: Identity,
+    reporter: &'r Reporter,
 }
 
-impl PolicyText {
-    /// Reads a policy file; without one, the policies that hold then. `None` if it cannot be read, which
-    /// was reported.
-    fn read(path: Option<&Path>, reporter: &Reporter) -> anyhow::Result<Option<Self>> {
+impl<'r> Desk<'r> {
+    fn new(program: &Program, data: Option<&Path>, reporter: &'r Reporter) -> anyhow::Result<Self> {
+        Ok(Self {
+            service: program.service(data),
+            identity: program.identity()?,
+            reporter,
+        })
+    }
+
+    /// Reads a policy file; without one, the policies that new runs are under. `None` if it cannot be
+    /// read, which was reported.
+    fn read(&self, path: Option<&Path>) -> anyhow::Result<Option<PolicySource>> {
         let Some(path) = path else {
-            // Those that runs from here are under.
-            let (configured, _) = files_for(None, None)?.read(&Read::default())?;
-            let name = configured.policy_file.as_ref().map(|file| file.display());
-            return Ok(Some(Self {
-                name: name.map_or("default policies".to_owned(), |name| name.to_string()),
-                text: configured.policies,
-            }));
+            return Ok(Some(self.service.active_policies(&self.identity)?));
         };
         let (source, problem) = Source::read(path);
         if let Some(problem) = problem {
-            reporter.show(&source, &[problem])?;
+            self.reporter.show(&source, &[problem])?;
             return Ok(None);
         }
         let Source { name, text } = source;
-        Ok(Some(Self { name, text }))
+        Ok(Some(PolicySource { name, text }))
     }
 
     /// The policies, checked against the tools.
-    fn load(&self, tools: &[Arc<ToolSpecification>]) -> Result<Policies, Vec<PolicyError>> {
-        // A policy may be about tools that none of the agents has.
-        let others = match configured() {
-            Ok(configured) => named_in(&self.text, &configured.configuration, tools),
-            Err(_) => Vec::new(),
-        };
-        let known = tools.iter().chain(&others).map(Arc::as_ref);
-        let mut loaded = Policies::load(&self.text, known);
-        if let (Err(errors), true) = (&mut loaded, tools.is_empty()) {
-            for error in errors {
-                // A tool is not known, because none is.
-                if matches!(error.problem, Problem::UnknownTool(_)) {
-                    error.hint = Some(
-                        "name the agent files that declare the tools with `--agent`".to_owned(),
-                    );
-                }
-            }
-        }
-        loaded
+    fn load(
+        &self,
+        policies: &PolicySource,
+        tools: &[Arc<ToolSpecification>],
+    ) -> anyhow::Result<Result<Policies, Vec<PolicyError>>> {
+        Ok(self
+            .service
+            .load_policies(&self.identity, policies, tools)?)
     }
 
     /// The policies; `None` if something is wrong with them, which was reported.
     fn load_or_complain(
         &self,
+        policies: &PolicySource,
         tools: &[Arc<ToolSpecification>],
     ) -> anyhow::Result<Option<Policies>> {
-        match self.load(tools) {
+        match self.load(policies, tools)? {
             Ok(policies) => Ok(Some(policies)),
             Err(errors) => {
-                self.complain(&errors)?;
+                complain_about(policies, &errors)?;
                 Ok(None)
             }
         }
     }
+}
 
-    /// Says what is wrong, each with its place.
-    fn complain(&self, errors: &[PolicyError]) -> anyhow::Result<()> {
-        for error in errors {
-            let joint = if error.place.is_some() { ":" } else { ": " };
-            complain(&format!("{}{joint}{error}", self.name))?;
-        }
-        Ok(())
+/// Says what is wrong, each with its place.
+fn complain_about(policies: &PolicySource, errors: &[PolicyError]) -> anyhow::Result<()> {
+    for error in errors {
+        let joint = if error.place.is_some() { ":" } else { ": " };
+        complain(&format!("{}{joint}{error}", policies.name))?;
     }
+    Ok(())
 }
 
 /// The agent files that were named. `None` if one has mistakes, which were reported.

@@ -122,10 +122,7 @@ fn task(command: &RunTask, chosen: &DeclaredAgent) -> anyhow::Result<Task> {
 
 /// Waits for something that needs a runtime, and handles interrupts itself. Whatever else ends the
 /// program, the servers that the service started end before it.
-pub(super) fn block_on<T>(
-    service: &Service,
-    work: impl Future<Output = T>,
-) -> std::io::Result<T> {
+pub(super) fn block_on<T>(service: &Service, work: impl Future<Output = T>) -> std::io::Result<T> {
     end_on_signals(service, Interrupts::AreHandled)?;
     work_through(service, work)
 }

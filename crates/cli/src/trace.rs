@@ -47,12 +47,7 @@ pub(super) fn run(program: &Program, command: &Trace) -> anyhow::Result<Outcome>
     Ok(Outcome::Done)
 }
 
-fn list(
-    service: &Service,
-    identity: &Identity,
-    limit: u32,
-    as_json: bool,
-) -> anyhow::Result<()> {
+fn list(service: &Service, identity: &Identity, limit: u32, as_json: bool) -> anyhow::Result<()> {
     let query = RunQuery {
         limit: Some(limit),
         ..RunQuery::default()

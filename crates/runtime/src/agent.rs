@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-
 use windlass_spec::{AgentFile, AgentName, ErrorCategory, RunId};
 use windlass_tools::ToolLibrary;
 

@@ -88,7 +88,9 @@ pub(crate) fn program_assembly(crew: &Crew) -> Map<String, Value> {
         ("tools", json!(tools_digest(crew))),
     ];
     let stored = stored.into_iter();
-    stored.map(|(name, value)| (name.to_owned(), value)).collect()
+    stored
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 /// The digest of a text.

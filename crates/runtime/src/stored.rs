@@ -122,7 +122,8 @@ impl Stored {
         let mut stored = self.clone();
         if who.tenant != self.who.tenant {
             let directory = self.playbooks.as_ref().and(self.store.path().parent());
-            let playbooks = directory.map(|directory| Playbooks::of(directory, who.tenant.as_str()));
+            let playbooks =
+                directory.map(|directory| Playbooks::of(directory, who.tenant.as_str()));
             stored.playbooks = playbooks.map(Arc::new);
         }
         stored.who = who;

@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::{
+    Asked, Configured, CrewError, Driver, GapAtLoad, InMemory, Learning, NewTask, Progress, Stop,
+    Stored, choose_model, local_identity, now, watch_nothing,
+};
 use tokio::sync::mpsc;
 use windlass_core::approval::{Approval, PersonDecision};
 use windlass_core::gate::Governance;
 use windlass_core::run::{Event, Run, RunEnd, Settings, Task};
 use windlass_model::{HostedSettings, ModelClient, ModelEvent};
-use crate::{
-    Asked, Configured, CrewError, Driver, GapAtLoad, InMemory, Learning, NewTask, Progress,
-    Stop, Stored, choose_model, local_identity, now, watch_nothing,
-};
 use windlass_spec::{AgentResponse, CallId, Message, RunId};
 use windlass_tools::{BindingMode, ToolLibrary, ToolProgress};
 

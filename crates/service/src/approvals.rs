@@ -46,11 +46,16 @@ impl ApprovalDetails {
     /// The risk and the security level of the call with these arguments instead of those that are asked
     /// for. Arguments can only raise them.
     #[must_use]
-    pub fn gravity_with(&self, arguments: &Map<String, Value>) -> Option<(RiskLevel, SecurityLevel)> {
+    pub fn gravity_with(
+        &self,
+        arguments: &Map<String, Value>,
+    ) -> Option<(RiskLevel, SecurityLevel)> {
         let call = self.approval.question().authorize()?;
-        let edited = self
-            .specification()
-            .map(|tool| ToolRisk::of_specification(tool).with_arguments(arguments).level);
+        let edited = self.specification().map(|tool| {
+            ToolRisk::of_specification(tool)
+                .with_arguments(arguments)
+                .level
+        });
         let risk = edited.map_or(call.risk, |edited| edited.max(call.risk));
         Some((risk, call.security_level.max(least_security_level(risk))))
     }
@@ -79,17 +84,16 @@ impl ApprovalDetails {
     /// If the question is about no call, or its tool does not take them.
     pub fn check_arguments(&self, arguments: &Value) -> Result<(), ServiceError> {
         let Some(call) = self.approval.question().authorize() else {
-            let message = format!("`{}` asks for no call that could be approved", self.approval.call());
+            let message = format!(
+                "`{}` asks for no call that could be approved",
+                self.approval.call()
+            );
             return Err(ServiceError::invalid("does_not_fit", message));
         };
         self.check_against(call, arguments)
     }
 
-    fn check_against(
-        &self,
-        call: &Authorize,
-        arguments: &Value,
-    ) -> Result<(), ServiceError> {
+    fn check_against(&self, call: &Authorize, arguments: &Value) -> Result<(), ServiceError> {
         let tool = &call.tool_name;
         let specification = self.specification().ok_or_else(|| {
             let message = format!(
@@ -112,10 +116,16 @@ impl ApprovalDetails {
     ///
     /// # Errors
     /// If it may not.
-    pub fn check_standing(&self, arguments: Option<&Map<String, Value>>) -> Result<(), ServiceError> {
+    pub fn check_standing(
+        &self,
+        arguments: Option<&Map<String, Value>>,
+    ) -> Result<(), ServiceError> {
         let asked = self.approval.arguments();
-        let gravity = arguments.or(asked).and_then(|arguments| self.gravity_with(arguments));
-        let (Some((risk, level)), Some(call)) = (gravity, self.approval.question().authorize()) else {
+        let gravity = arguments
+            .or(asked)
+            .and_then(|arguments| self.gravity_with(arguments));
+        let (Some((risk, level)), Some(call)) = (gravity, self.approval.question().authorize())
+        else {
             let message = "only the approval of a call can stand for later calls";
             return Err(ServiceError::invalid("never_always", message));
         };
@@ -261,7 +271,13 @@ impl Service {
         let standing = match request.always {
             Some(always) => {
                 details.check_standing(edited.as_ref())?;
-                Some(standing(&details.approval, identity, always, edited.as_ref(), now)?)
+                Some(standing(
+                    &details.approval,
+                    identity,
+                    always,
+                    edited.as_ref(),
+                    now,
+                )?)
             }
             None => None,
         };

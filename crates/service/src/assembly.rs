@@ -12,7 +12,8 @@ use windlass_model::{
     ScriptedModel,
 };
 use windlass_runtime::{
-    Crew, CrewError, Driver, GapAtLoad, Models, NewTask, Reload, Watching, assemble, choose_model, watch,
+    Crew, CrewError, Driver, GapAtLoad, Models, NewTask, Reload, Watching, assemble, choose_model,
+    watch,
 };
 use windlass_spec::server::ServerName;
 use windlass_spec::{Agent, AgentFile, AgentName, Model};
@@ -474,11 +475,9 @@ fn choose_agent<'f>(
 ///
 /// # Errors
 /// If there is no such model, or it cannot be used.
-pub fn named_model(
-    name: &str,
-    options: &RunOptions,
-) -> Result<Arc<dyn ModelClient>, ServiceError> {
-    let failed = |error: &dyn std::error::Error| ServiceError::failed(crate::error::with_sources(error));
+pub fn named_model(name: &str, options: &RunOptions) -> Result<Arc<dyn ModelClient>, ServiceError> {
+    let failed =
+        |error: &dyn std::error::Error| ServiceError::failed(crate::error::with_sources(error));
     if let Some(path) = name.strip_prefix("scripted:") {
         let scripted = ScriptedModel::from_file_after(path, options.answered);
         return Ok(Arc::new(scripted.map_err(|error| failed(&error))?));
@@ -494,7 +493,10 @@ pub fn named_model(
         .parse()
         .map_err(|error| ServiceError::failed(format!("`{name}` names no model: {error}")))?;
     let hosted = HostedModel::new(&model, hosted_settings(options)).map_err(|error| {
-        ServiceError::failed(format!("the model `{name}` cannot be used: {}", error.message))
+        ServiceError::failed(format!(
+            "the model `{name}` cannot be used: {}",
+            error.message
+        ))
     })?;
     Ok(match &options.record {
         Some(path) => {

@@ -82,7 +82,10 @@ impl BoundAgent {
                 .map(|(place, task)| async move {
                     let run = match is_stopped() {
                         true => Ok(None),
-                        false => self.run_task(identity, driver, task, options).await.map(Some),
+                        false => self
+                            .run_task(identity, driver, task, options)
+                            .await
+                            .map(Some),
                     };
                     (place, task, run)
                 })

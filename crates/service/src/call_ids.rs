@@ -71,7 +71,8 @@ pub(crate) fn pick(
             ""
         }
     );
-    Err(ServiceError::invalid("ambiguous", message).with_hint("give the whole id of the one you mean"))
+    Err(ServiceError::invalid("ambiguous", message)
+        .with_hint("give the whole id of the one you mean"))
 }
 
 /// How what was typed fits a call, the nearest first.

@@ -33,9 +33,7 @@ impl Service {
     ) -> Result<StoredConversation, ServiceError> {
         identity.require(Scope::Run)?;
         let store = self.store()?;
-        let is_theirs = |found: &StoredConversation| {
-            found.tenant == identity.tenant().as_str()
-        };
+        let is_theirs = |found: &StoredConversation| found.tenant == identity.tenant().as_str();
         let earlier = match choice {
             ConversationChoice::New => None,
             ConversationChoice::Latest => store.latest_conversation(agent)?.filter(is_theirs),
@@ -97,8 +95,6 @@ impl Service {
         conversation.messages.drain(..surplus);
         conversation.updated_at = self.now();
         let saved = self.store()?.save_conversation(conversation);
-        saved.map_err(|error| {
-            ServiceError::from(error).context("the conversation cannot be kept")
-        })
+        saved.map_err(|error| ServiceError::from(error).context("the conversation cannot be kept"))
     }
 }

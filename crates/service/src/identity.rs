@@ -141,8 +141,11 @@ impl Identity {
             return Ok(());
         }
         let message = format!("`{}` does not have the scope `{scope}`", self.principal());
-        Err(ServiceError::denied("scope_missing", message)
-            .with_hint(format!("ask the operator for a token with the scope `{scope}`")))
+        Err(
+            ServiceError::denied("scope_missing", message).with_hint(format!(
+                "ask the operator for a token with the scope `{scope}`"
+            )),
+        )
     }
 }
 

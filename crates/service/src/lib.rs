@@ -39,8 +39,8 @@ mod models;
 mod names;
 mod options;
 mod outermost;
-mod playbook;
 mod plans;
+mod playbook;
 mod policies;
 mod runs;
 mod sampling;
@@ -49,9 +49,7 @@ mod service;
 mod tools;
 mod worker;
 
-pub use approvals::{
-    Always, ApprovalDetails, DecisionRequest, DecisionTaken, check_open,
-};
+pub use approvals::{Always, ApprovalDetails, DecisionRequest, DecisionTaken, check_open};
 pub use assembly::{BoundAgent, DeclaredAgent, NewRun, named_model};
 pub use batch::BatchOptions;
 pub use binding::BindingRecord;
@@ -59,13 +57,11 @@ pub use configuration::{ConfigurationCheck, ConfigurationFile, ConfigurationValu
 pub use conversations::ConversationChoice;
 pub use error::{ErrorKind, ServiceError};
 pub use experiments::{
-    Experiment, ExperimentArm, ExperimentFindings, ExperimentMetric, ExperimentRequest, GuardRailFinding,
-    MetricFinding, PairCounts, PairResult, RunMeasurements, SampleRatio, ToolDifference, VariantComparison,
-    VariantQuery, VariantSplit, VariantSummary,
+    Experiment, ExperimentArm, ExperimentFindings, ExperimentMetric, ExperimentRequest,
+    GuardRailFinding, MetricFinding, PairCounts, PairResult, RunMeasurements, SampleRatio,
+    ToolDifference, VariantComparison, VariantQuery, VariantSplit, VariantSummary,
 };
-pub use gaps::{
-    GapCheck, GapOccurrence, MissingTool, ToolProposal, gaps_of_run, unreported_gap,
-};
+pub use gaps::{GapCheck, GapOccurrence, MissingTool, ToolProposal, gaps_of_run, unreported_gap};
 pub use health::{ExaminedFile, FileContent, Finding, FindingStatus, HealthRequest};
 pub use holds::HoldChange;
 pub use identity::{Identity, Scope, UnknownScope};
@@ -75,17 +71,17 @@ pub use mcp::{
     ServerImport, ServerProgram, ServerStatus, ServerTool, needs_acceptance,
 };
 pub use memory::{
-    ExportedDocument, ImportCounts, ImportOutcome, ImportProgress, ImportSource, MemoryCompaction, MemoryFile,
-    MemoryImport, NewMemoryDocument, read_memory_text,
+    ExportedDocument, ImportCounts, ImportOutcome, ImportProgress, ImportSource, MemoryCompaction,
+    MemoryFile, MemoryImport, NewMemoryDocument, read_memory_text,
 };
 pub use options::{Attachment, LearningOverride, Notice, Notify, Overrides, RunOptions};
 pub use outermost::{Onward, is_part_of};
-pub use playbook::{
-    ActiveStrategies, ChangedStrategy, DomainPlaybook, ImportedStrategies, LearnedRuns, PlaybookDifference,
-    PlaybookStatistics, RefusedStrategy, RevertedPlaybook, StrategyChange, StrategyDifference, StrategyFilter,
-    SuccessStatistics, SuccessfulRuns,
-};
 pub use plans::{PlanChange, PlanDetails, check_plan};
+pub use playbook::{
+    ActiveStrategies, ChangedStrategy, DomainPlaybook, ImportedStrategies, LearnedRuns,
+    PlaybookDifference, PlaybookStatistics, RefusedStrategy, RevertedPlaybook, StrategyChange,
+    StrategyDifference, StrategyFilter, SuccessStatistics, SuccessfulRuns,
+};
 pub use policies::{
     ExplainedCall, ExplainedDecision, PolicyReplay, PolicySource, RecordedCalls, ReplayedCall,
 };

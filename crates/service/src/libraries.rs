@@ -143,8 +143,7 @@ impl Service {
             return Vec::new();
         }
         // What is wrong with them is reported where they are loaded.
-        let (Ok(named), Ok(library)) =
-            (named_tools(policies), self.library(project, &[], None))
+        let (Ok(named), Ok(library)) = (named_tools(policies), self.library(project, &[], None))
         else {
             return Vec::new();
         };
@@ -266,8 +265,9 @@ pub(crate) fn library_files(configuration: &Configuration) -> Vec<PathBuf> {
 
 fn from_file(path: &Path) -> Result<ToolLibrary, ServiceError> {
     let name = path.display();
-    let unreadable =
-        |why: String| ServiceError::failed(format!("the library file `{name}` cannot be read: {why}"));
+    let unreadable = |why: String| {
+        ServiceError::failed(format!("the library file `{name}` cannot be read: {why}"))
+    };
     let metadata = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
     // A pipe would keep everybody waiting.
     if !metadata.is_file() {
@@ -282,7 +282,10 @@ fn from_file(path: &Path) -> Result<ToolLibrary, ServiceError> {
             .iter()
             .map(|error| format!("{name}:{error}"))
             .collect();
-        ServiceError::failed(format!("the library file is not valid\n{}", told.join("\n")))
+        ServiceError::failed(format!(
+            "the library file is not valid\n{}",
+            told.join("\n")
+        ))
     })
 }
 

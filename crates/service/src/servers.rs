@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use windlass_config::Configuration;
 use windlass_mcp::{
-    Authorizer, BoxFuture, Governed, Greeting, Lookup, Pin, Refusal, Secret, ServerOptions, Servers,
-    Tokens,
+    Authorizer, BoxFuture, Governed, Greeting, Lookup, Pin, Refusal, Secret, ServerOptions,
+    Servers, Tokens,
 };
 use windlass_spec::server::{SEPARATOR, ServerName, ServerSettings, Transport};
 use windlass_tools::ToolLibrary;
@@ -53,7 +53,10 @@ impl ServerPool {
 
     fn all(&self) -> Vec<Servers> {
         let known = lock(&self.known).clone();
-        known.into_iter().chain(lock(&self.visited).clone()).collect()
+        known
+            .into_iter()
+            .chain(lock(&self.visited).clone())
+            .collect()
     }
 }
 

@@ -124,6 +124,19 @@ impl ToolDetails {
             None => self.tool.specification().map(Arc::new),
         }
     }
+
+    /// The specification that a call without an agent goes by.
+    ///
+    /// # Errors
+    /// If no signature can express the tool.
+    pub fn callable(&self) -> Result<Arc<ToolSpecification>, ServiceError> {
+        self.specification().map_err(|reason| {
+            let name = self.tool.name();
+            let message = format!("the tool `{name}` cannot be called by hand: {reason}");
+            ServiceError::failed(message)
+                .with_hint("declare it in an agent file and name that with `--agent-file`")
+        })
+    }
 }
 
 /// Which declared tools a library implements.

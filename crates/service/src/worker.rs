@@ -129,7 +129,9 @@ impl Service {
         let bound = self
             .bind_again(run, &options)
             .map_err(|error| error.to_string())?;
-        let project = self.project_of(&options).map_err(|error| error.to_string())?;
+        let project = self
+            .project_of(&options)
+            .map_err(|error| error.to_string())?;
         let now = self.binding_record(bound.crew(), &options, &project);
         match stored.differences(&now).as_slice() {
             [] => Ok(bound),
@@ -165,8 +167,7 @@ impl Worker {
             if self.options.until_idle && !has_taken && self.running.is_empty() {
                 return Ok(());
             }
-            let (after_step, at_once) =
-                (&self.options.stop.after_step, &self.options.stop.at_once);
+            let (after_step, at_once) = (&self.options.stop.after_step, &self.options.stop.at_once);
             tokio::select! {
                 Some(done) = self.running.join_next() => {
                     if let Ok((run, result)) = done {
@@ -330,8 +331,7 @@ fn driven(error: DriveError) -> ServiceError {
 /// On whose behalf a run acts, whoever drives it.
 fn owner(summary: &RunSummary) -> Result<Identity, String> {
     let tenant = NonEmptyText::new(summary.tenant.clone()).map_err(|error| error.to_string())?;
-    let principal =
-        Principal::new(summary.principal.clone()).map_err(|error| error.to_string())?;
+    let principal = Principal::new(summary.principal.clone()).map_err(|error| error.to_string())?;
     Ok(Identity::new(tenant, principal, [Scope::Run]))
 }
 

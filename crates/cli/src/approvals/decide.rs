@@ -22,7 +22,9 @@ use crate::rendered::{self, seen};
 use crate::terminal::{complain, draw, put, say};
 
 pub(super) fn approve(desk: &Desk, command: &Approve) -> anyhow::Result<Outcome> {
-    let details = desk.service.show_approval(&desk.identity, &command.question.id)?;
+    let details = desk
+        .service
+        .show_approval(&desk.identity, &command.question.id)?;
     let question = &details.approval;
     check_open(question)?;
     desk.service.check_clock(question)?;
@@ -72,15 +74,24 @@ pub(super) fn approve(desk: &Desk, command: &Approve) -> anyhow::Result<Outcome>
 }
 
 pub(super) fn reject(desk: &Desk, command: &Reject) -> anyhow::Result<Outcome> {
-    let details = desk.service.show_approval(&desk.identity, &command.question.id)?;
+    let details = desk
+        .service
+        .show_approval(&desk.identity, &command.question.id)?;
     check_open(&details.approval)?;
     let message = command.message.as_deref().map(text).transpose()?;
     let decision = PersonDecision::Reject { message };
-    take(desk, &details.approval, decision.into(), command.question.json)
+    take(
+        desk,
+        &details.approval,
+        decision.into(),
+        command.question.json,
+    )
 }
 
 pub(super) fn respond(desk: &Desk, command: &Respond) -> anyhow::Result<Outcome> {
-    let details = desk.service.show_approval(&desk.identity, &command.question.id)?;
+    let details = desk
+        .service
+        .show_approval(&desk.identity, &command.question.id)?;
     let question = &details.approval;
     check_open(question)?;
     desk.service.check_clock(question)?;
@@ -182,7 +193,12 @@ pub(super) fn edited(
     call: &Authorize,
     details: &ApprovalDetails,
 ) -> Result<Map<String, Value>, ServiceError> {
-    let hint = || format!("write all of them, as one object: {}", json!(call.tool_args));
+    let hint = || {
+        format!(
+            "write all of them, as one object: {}",
+            json!(call.tool_args)
+        )
+    };
     let arguments: Value = serde_json::from_str(text).map_err(|error| {
         let message = format!("the arguments are not JSON: {error}");
         ServiceError::invalid("not_json", message).with_hint(hint())
@@ -190,7 +206,9 @@ pub(super) fn edited(
     details.check_arguments(&arguments)?;
     match arguments {
         Value::Object(arguments) => Ok(arguments),
-        _ => Err(ServiceError::invalid("not_json", "the arguments are no object").with_hint(hint())),
+        _ => {
+            Err(ServiceError::invalid("not_json", "the arguments are no object").with_hint(hint()))
+        }
     }
 }
 

@@ -123,7 +123,10 @@ fn ask(desk: &Desk, question: &Approval) -> anyhow::Result<Asked> {
             digest: Some(question.digest()),
             always: is_always.then_some(Always::Call),
         };
-        match desk.service.decide(&desk.identity, question.call(), request) {
+        match desk
+            .service
+            .decide(&desk.identity, question.call(), request)
+        {
             Ok(taken) if taken.approval.still_needed() > 0 => {
                 complain("a second person has to approve it, from elsewhere")?;
                 return Ok(Asked::NotDecided);

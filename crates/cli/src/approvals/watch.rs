@@ -32,7 +32,12 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> anyhow::Result<Outcome> {
         let mut watching = Watching {
             desk,
             as_json,
-            known: desk.service.list_approvals(&desk.identity, None, None)?.into_iter().map(known).collect(),
+            known: desk
+                .service
+                .list_approvals(&desk.identity, None, None)?
+                .into_iter()
+                .map(known)
+                .collect(),
             pending: Vec::new(),
         };
         // Those that wait already come first; what was settled before is not told.

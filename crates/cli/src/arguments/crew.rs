@@ -71,7 +71,6 @@ pub(crate) struct CrewOptions {
     /// Record what is said to and by the model in this file, for `--model replay:FILE`.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-
 }
 
 impl CrewOptions {

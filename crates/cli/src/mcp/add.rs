@@ -6,113 +6,92 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::json;
-use windlass_mcp::{
-    Greeting, Imported, Pin, PinState, import as read_import, reached, to_toml, visible,
-};
+use windlass_mcp::{PinState, reached, visible};
+use windlass_service::{AddedServer, ServerConnection, ServerFile, ServerImport};
 use windlass_spec::server::{
     CommandTransport, Given, HttpTransport, OAuth, ServerName, ServerSettings, Transport,
 };
 
 use super::counted;
-use super::edit::File;
-use super::inspect::risk_of;
+use crate::Outcome;
 use crate::arguments::{Argument, McpAdd, McpImport};
+use crate::program::Program;
 use crate::run::block_on_until_interrupted;
-use crate::settings::configured;
 use crate::source::Source;
 use crate::table::{one_line, say_table};
 use crate::terminal::{complain, put, say};
-use crate::{Outcome, servers};
 
 /// How much of a description is shown in a row.
 const DESCRIPTION: usize = 60;
 
-pub(super) fn run(command: &McpAdd) -> anyhow::Result<Outcome> {
-    let data = command.kept.data.as_deref();
+pub(super) fn run(program: &Program, command: &McpAdd) -> anyhow::Result<Outcome> {
+    let service = program.service(command.kept.data.as_deref());
+    let identity = program.identity()?;
     let typed = typed(command)?;
-    let file = File::open(command.user)?;
-    let known = configured()?.configuration.servers();
-    anyhow::ensure!(
-        !known.iter().any(|server| server.name == typed.name),
-        "there is a server `{name}` already\nhint: `windlass mcp remove {name}` takes it out",
-        name = typed.name
-    );
-    let text = file.with(&to_toml(&typed));
-    // What is used is what the file will say.
-    let configuration = file.read_as(&text)?;
-    let settings = servers::find(&configuration, typed.name.as_str())?;
-    let ledger = servers::ledger(data)?;
-    // Somebody may have had a server of that name before.
-    ledger.forget(&settings.name)?;
-    if !command.kept.json {
-        complain(&format!(
-            "meeting `{}`: {}",
-            settings.name,
-            reached(settings)
-        ))?;
-    }
-    let is_guarded = matches!(&settings.transport, Transport::Http(http) if http.oauth.is_some());
-    if is_guarded {
-        file.write(&text)?;
-        complain(&format!(
-            "added to {}\nnext: windlass mcp login {}",
-            file.path.display(),
-            settings.name
-        ))?;
-        return Ok(Outcome::Done);
-    }
-    let options = servers::options(settings, &configuration, data)?;
-    let met = block_on_until_interrupted(servers::introduce(settings, &ledger, &options))?;
-    let (greeting, pins) = match met {
-        Ok(met) => met,
-        Err(error) => {
-            ledger.forget(&settings.name)?;
-            anyhow::bail!("the server cannot be met, and is not added: {error}");
+    let connecting = |settings: &ServerSettings| {
+        if !command.kept.json {
+            let _ = complain(&format!(
+                "meeting `{}`: {}",
+                settings.name,
+                reached(settings)
+            ));
         }
     };
-    if let Err(error) = file.write(&text) {
-        ledger.forget(&settings.name)?;
-        return Err(error);
+    let file = file(command.user);
+    let adding = service.add_server(&identity, &typed, file, &connecting);
+    let added = block_on_until_interrupted(&service, adding)??;
+    match &added.connection {
+        Some(connection) => show(command, &added, connection),
+        None => {
+            complain(&format!(
+                "added to {}\nnext: windlass mcp login {}",
+                added.file.display(),
+                added.settings.name
+            ))?;
+            Ok(Outcome::Done)
+        }
     }
-    told(command, settings, &file, &greeting, &pins)
 }
 
-fn told(
+const fn file(is_users: bool) -> ServerFile {
+    match is_users {
+        true => ServerFile::User,
+        false => ServerFile::Project,
+    }
+}
+
+fn show(
     command: &McpAdd,
-    settings: &ServerSettings,
-    file: &File,
-    greeting: &Greeting,
-    pins: &[Pin],
+    added: &AddedServer,
+    connection: &ServerConnection,
 ) -> anyhow::Result<Outcome> {
-    let name = &settings.name;
-    let configuration = &configured()?.configuration;
-    let offered =
-        servers::set_up_one(settings, configuration, command.kept.data.as_deref())?.offered()?;
+    let name = &added.settings.name;
+    let (greeting, pins) = (&connection.greeting, connection.pins.as_slice());
     if command.kept.json {
         let tools: Vec<_> = pins
             .iter()
             .map(|pin| json!({"tool": pin.tool, "state": pin.state().as_str(), "findings": pin.findings}))
             .collect();
-        let told = json!({
+        let printed = json!({
             "name": name,
-            "file": file.path.display().to_string(),
+            "file": added.file.display().to_string(),
             "era": greeting.era.as_str(),
             "protocol_version": greeting.protocol_version,
             "server_name": visible(&greeting.server_name),
             "server_version": visible(&greeting.server_version),
             "tools": tools,
         });
-        put(&format!("{told}\n"))?;
+        put(&format!("{printed}\n"))?;
         return Ok(Outcome::Done);
     }
-    let rows: Vec<[String; 3]> = offered
-        .library
+    let rows: Vec<[String; 3]> = connection
+        .tools
         .iter()
-        .map(|tool| {
+        .map(|offered| {
             [
-                tool.name().to_string(),
-                risk_of(tool, configuration),
-                one_line(tool.description(), DESCRIPTION),
+                offered.tool.name().to_string(),
+                offered.risk.to_string(),
+                one_line(offered.tool.description(), DESCRIPTION),
             ]
         })
         .collect();
@@ -121,7 +100,7 @@ fn told(
     }
     complain(&format!(
         "added to {}: {} {}, protocol {}; tools: {}",
-        file.path.display(),
+        added.file.display(),
         visible(&greeting.server_name),
         visible(&greeting.server_version),
         greeting.protocol_version,
@@ -180,58 +159,35 @@ fn given(typed: &[Argument]) -> anyhow::Result<BTreeMap<String, Given>> {
     given.collect()
 }
 
-pub(super) fn import(command: &McpImport) -> anyhow::Result<Outcome> {
+pub(super) fn import(program: &Program, command: &McpImport) -> anyhow::Result<Outcome> {
     let (source, problem) = Source::read(&command.file);
     if let Some(problem) = problem {
         anyhow::bail!(problem.message);
     }
-    let imported = read_import(&source.text)
-        .with_context(|| format!("`{}` cannot be taken over", command.file.display()))?;
-    for name in &command.only {
-        anyhow::ensure!(
-            imported.iter().any(|server| server.name == *name),
-            "there is no server `{name}` in `{}`",
-            command.file.display()
-        );
+    let request = ServerImport {
+        text: source.text,
+        place: command.file.display().to_string(),
+        only: command.only.clone(),
+        file: file(command.user),
+        is_dry_run: command.dry_run,
+    };
+    let service = program.service(None);
+    let imported = service.import_servers(&program.identity()?, &request)?;
+    for (server, note) in &imported.notes {
+        complain(&format!("{server}: {note}"))?;
     }
-    let is_wanted =
-        |server: &&Imported| command.only.is_empty() || command.only.contains(&server.name);
-    let known = configured()?.configuration.servers();
-    let file = File::open(command.user)?;
-    let mut sections = Vec::new();
-    for server in imported.iter().filter(is_wanted) {
-        for note in &server.notes {
-            complain(&format!("{}: {}", visible(&server.name), visible(note)))?;
-        }
-        let Some(settings) = &server.settings else {
-            continue;
-        };
-        if known.iter().any(|known| known.name == settings.name) {
-            complain(&format!(
-                "{}: left out, there is one already",
-                settings.name
-            ))?;
-            continue;
-        }
-        sections.push(to_toml(settings));
-    }
-    if sections.is_empty() {
+    if imported.names.is_empty() {
         complain("there is nothing to take over")?;
         return Ok(Outcome::Failed);
     }
-    let added = sections.join("\n");
-    if command.dry_run {
-        say(added.trim_end())?;
-        return Ok(Outcome::Done);
+    match &imported.file {
+        None => say(imported.sections.trim_end())?,
+        Some(file) => complain(&format!(
+            "{} added to {}; nothing was started\n\
+             next: windlass mcp inspect NAME meets one, pins its tools and shows them",
+            imported.names.len(),
+            file.display()
+        ))?,
     }
-    let text = file.with(&added);
-    file.read_as(&text)?;
-    file.write(&text)?;
-    complain(&format!(
-        "{} added to {}; nothing was started\n\
-         next: windlass mcp inspect NAME meets one, pins its tools and shows them",
-        sections.len(),
-        file.path.display()
-    ))?;
     Ok(Outcome::Done)
 }

@@ -5,134 +5,119 @@ use std::io::{IsTerminal as _, stdin};
 
 use inquire::Confirm;
 use serde_json::{Value, json};
-use windlass_mcp::{Ledger, Pin, PinState, diff, digest, program_of, visible};
-use windlass_spec::server::ServerSettings;
+use windlass_mcp::{Pin, diff, digest, visible};
+use windlass_service::{Identity, ServerStatus, Service, needs_acceptance};
+use windlass_spec::server::ServerName;
 
+use crate::Outcome;
 use crate::arguments::McpPins;
-use crate::settings::configured;
+use crate::program::Program;
 use crate::table::say_table;
 use crate::terminal::{complain, put, say};
-use crate::{Outcome, data, servers};
 
-pub(super) fn run(command: &McpPins) -> anyhow::Result<Outcome> {
-    let configuration = &configured()?.configuration;
-    let data = command.kept.data.as_deref();
-    let ledger = servers::ledger(data)?;
-    let meant: Vec<&ServerSettings> = match &command.name {
-        Some(name) => vec![servers::find(configuration, name)?],
-        None => configuration.servers().iter().collect(),
+pub(super) fn run(program: &Program, command: &McpPins) -> anyhow::Result<Outcome> {
+    let pins = Pins {
+        service: program.service(command.kept.data.as_deref()),
+        identity: program.identity()?,
+        command,
     };
-    let mut is_open = false;
-    for settings in meant {
-        let Some(pins) = ledger.pins(&settings.name)? else {
-            let name = &settings.name;
-            if command.kept.json {
+    pins.run()
+}
+
+/// A command about pins, and who typed it.
+struct Pins<'c> {
+    service: Service,
+    identity: Identity,
+    command: &'c McpPins,
+}
+
+impl Pins<'_> {
+    fn run(&self) -> anyhow::Result<Outcome> {
+        let (service, identity, command) = (&self.service, &self.identity, self.command);
+        let servers = match &command.name {
+            Some(name) => vec![service.show_server(identity, name)?],
+            None => service.list_servers(identity)?,
+        };
+        let mut is_open = false;
+        for server in servers {
+            let name = &server.settings.name;
+            if server.pins.is_none() {
+                if !command.kept.json {
+                    complain(&format!(
+                        "{name}: never met; `windlass mcp inspect {name}` does that"
+                    ))?;
+                }
                 continue;
             }
-            complain(&format!(
-                "{name}: never met; `windlass mcp inspect {name}` does that"
-            ))?;
-            continue;
+            if command.accept_program {
+                self.accept_program(name)?;
+            }
+            for pin in self.wanted(&server)? {
+                self.accept(name, pin)?;
+            }
+            let server = service.show_server(identity, name.as_str())?;
+            let pins = server.pins.unwrap_or_default();
+            is_open |= pins.iter().any(needs_acceptance);
+            show(name, &pins, command)?;
+        }
+        Ok(Outcome::from_success(!is_open))
+    }
+
+    /// The pins that are to be accepted.
+    fn wanted<'p>(&self, server: &'p ServerStatus) -> anyhow::Result<Vec<&'p Pin>> {
+        if self.command.accept_all {
+            return Ok(server.acceptable_pins());
+        }
+        let mut wanted = Vec::new();
+        for name in &self.command.accept {
+            let pin = server.pin(name)?;
+            match needs_acceptance(pin) {
+                true => wanted.push(pin),
+                false => complain(&format!(
+                    "{}: there is nothing to accept",
+                    visible(&pin.tool)
+                ))?,
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn accept(&self, server: &ServerName, pin: &Pin) -> anyhow::Result<()> {
+        let Some(offered) = &pin.offered else {
+            return Ok(());
         };
-        if command.accept_program {
-            accept_program(settings, &ledger, command)?;
+        if !self.command.kept.json {
+            write_pin(server, pin)?;
         }
-        let wanted = wanted(command, settings, &pins)?;
-        let by = data::open(data)?.who().principal.to_string();
-        for pin in &wanted {
-            accept(settings, &ledger, pin, &by, command)?;
+        if !confirmed(self.command, "Accept it?")? {
+            return Ok(());
         }
-        let pins = ledger.pins(&settings.name)?.unwrap_or_default();
-        is_open |= pins.iter().any(is_waiting);
-        show(settings, &pins, command)?;
-    }
-    Ok(Outcome::from_success(!is_open))
-}
-
-/// Whether somebody has to look at it.
-fn is_waiting(pin: &Pin) -> bool {
-    !matches!(pin.state(), PinState::Pinned | PinState::Gone)
-}
-
-/// The pins that are to be accepted.
-fn wanted<'p>(
-    command: &McpPins,
-    settings: &ServerSettings,
-    pins: &'p [Pin],
-) -> anyhow::Result<Vec<&'p Pin>> {
-    if command.accept_all {
-        // What hides something is looked at one by one.
-        let all = pins.iter().filter(|pin| is_waiting(pin));
-        return Ok(all
-            .filter(|pin| pin.state() != PinState::Quarantined)
-            .collect());
-    }
-    let mut wanted = Vec::new();
-    for name in &command.accept {
-        let found = pins.iter().find(|pin| {
-            let full = windlass_mcp::tool_name(&settings.name, &pin.tool);
-            pin.tool == *name || full.is_ok_and(|full| full.as_str() == name)
-        });
-        let Some(pin) = found else {
-            let names: Vec<&str> = pins.iter().map(|pin| pin.tool.as_str()).collect();
-            let place = format!("the server `{}`", settings.name);
-            anyhow::bail!(crate::schema::unknown("tool", name, &names, &place));
-        };
-        match is_waiting(pin) {
-            true => wanted.push(pin),
-            false => complain(&format!(
-                "{}: there is nothing to accept",
-                visible(&pin.tool)
-            ))?,
+        let (server, shown) = (server.as_str(), digest(offered));
+        self.service
+            .accept_definition(&self.identity, server, &pin.tool, &shown)?;
+        if !self.command.kept.json {
+            complain("accepted")?;
         }
+        Ok(())
     }
-    Ok(wanted)
-}
 
-fn accept(
-    settings: &ServerSettings,
-    ledger: &Ledger,
-    pin: &Pin,
-    by: &str,
-    command: &McpPins,
-) -> anyhow::Result<()> {
-    let Some(offered) = &pin.offered else {
-        return Ok(());
-    };
-    if !command.kept.json {
-        write_pin(settings, pin)?;
+    fn accept_program(&self, server: &ServerName) -> anyhow::Result<()> {
+        let program = self
+            .service
+            .server_program(&self.identity, server.as_str())?;
+        if program.changes.is_empty() {
+            complain("what it runs is what was accepted")?;
+            return Ok(());
+        }
+        for change in &program.changes {
+            say(&visible(change))?;
+        }
+        if confirmed(self.command, "Accept what it runs now?")? {
+            self.service.accept_program(&self.identity, &program)?;
+            complain("accepted")?;
+        }
+        Ok(())
     }
-    if !confirmed(command, "Accept it?")? {
-        return Ok(());
-    }
-    ledger.accept(&settings.name, &pin.tool, &digest(offered), by)?;
-    if !command.kept.json {
-        complain("accepted")?;
-    }
-    Ok(())
-}
-
-fn accept_program(
-    settings: &ServerSettings,
-    ledger: &Ledger,
-    command: &McpPins,
-) -> anyhow::Result<()> {
-    let program = program_of(settings, &servers::lookup()).map_err(anyhow::Error::msg)?;
-    let changes = ledger
-        .program_changes(settings, program.as_ref())
-        .map_err(anyhow::Error::msg)?;
-    if changes.is_empty() {
-        complain("what it runs is what was accepted")?;
-        return Ok(());
-    }
-    for change in &changes {
-        say(&visible(change))?;
-    }
-    if confirmed(command, "Accept what it runs now?")? {
-        ledger.accept_program(settings, program.as_ref())?;
-        complain("accepted")?;
-    }
-    Ok(())
 }
 
 fn confirmed(command: &McpPins, question: &str) -> anyhow::Result<bool> {
@@ -150,10 +135,9 @@ fn confirmed(command: &McpPins, question: &str) -> anyhow::Result<bool> {
 }
 
 /// What is the matter with a tool.
-fn write_pin(settings: &ServerSettings, pin: &Pin) -> anyhow::Result<()> {
+fn write_pin(server: &ServerName, pin: &Pin) -> anyhow::Result<()> {
     say(&format!(
-        "{}__{} is {}",
-        settings.name,
+        "{server}__{} is {}",
         visible(&pin.tool),
         pin.state()
     ))?;
@@ -184,13 +168,10 @@ pub(super) fn write_changes(pin: &Pin) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn show(settings: &ServerSettings, pins: &[Pin], command: &McpPins) -> anyhow::Result<()> {
+fn show(server: &ServerName, pins: &[Pin], command: &McpPins) -> anyhow::Result<()> {
     if command.kept.json {
         let tools: Vec<Value> = pins.iter().map(as_json).collect();
-        put(&format!(
-            "{}\n",
-            json!({"server": settings.name, "pins": tools})
-        ))?;
+        put(&format!("{}\n", json!({"server": server, "pins": tools})))?;
         return Ok(());
     }
     let rows: Vec<[String; 4]> = pins
@@ -204,7 +185,7 @@ fn show(settings: &ServerSettings, pins: &[Pin], command: &McpPins) -> anyhow::R
                 (Some(_), Some(by)) => by,
             };
             [
-                format!("{}__{}", settings.name, visible(&pin.tool)),
+                format!("{server}__{}", visible(&pin.tool)),
                 pin.state().to_string(),
                 by.to_owned(),
                 digest.chars().take(19).collect(),
@@ -212,14 +193,13 @@ fn show(settings: &ServerSettings, pins: &[Pin], command: &McpPins) -> anyhow::R
         })
         .collect();
     say_table(["TOOL", "STATE", "ACCEPTED BY", "DEFINITION"], &rows)?;
-    for pin in pins.iter().filter(|pin| is_waiting(pin)) {
+    for pin in pins.iter().filter(|pin| needs_acceptance(pin)) {
         say("")?;
-        write_pin(settings, pin)?;
+        write_pin(server, pin)?;
     }
-    if pins.iter().any(is_waiting) {
+    if pins.iter().any(needs_acceptance) {
         complain(&format!(
-            "\nit is not called until somebody accepts it: windlass mcp pins {} --accept TOOL",
-            settings.name
+            "\nit is not called until somebody accepts it: windlass mcp pins {server} --accept TOOL"
         ))?;
     }
     Ok(())

@@ -3,21 +3,27 @@
 use serde_json::{Value, json};
 use windlass_policy::{PolicyWarning, Rule, RuleEffect};
 
-use super::{PolicyText, agent_files, as_object, tools_of};
+use super::{Desk, agent_files, as_object, complain_about, tools_of};
 use crate::Outcome;
 use crate::arguments::PolicyCheck;
+use crate::program::Program;
 use crate::report::Reporter;
 use crate::terminal::{complain, put, say};
 
-pub(super) fn run(command: &PolicyCheck, reporter: &Reporter) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    program: &Program,
+    command: &PolicyCheck,
+    reporter: &Reporter,
+) -> anyhow::Result<Outcome> {
+    let desk = Desk::new(program, None, reporter)?;
     let Some(files) = agent_files(&command.agent, reporter)? else {
         return Ok(Outcome::Failed);
     };
-    let Some(policy) = PolicyText::read(command.file.as_deref(), reporter)? else {
+    let Some(policy) = desk.read(command.file.as_deref())? else {
         return Ok(Outcome::Failed);
     };
     let tools = tools_of(&files);
-    let loaded = policy.load(&tools);
+    let loaded = desk.load(&policy, &tools)?;
     if command.json {
         let told = match &loaded {
             Ok(policies) => json!({
@@ -36,7 +42,7 @@ pub(super) fn run(command: &PolicyCheck, reporter: &Reporter) -> anyhow::Result<
     let policies = match loaded {
         Ok(policies) => policies,
         Err(errors) => {
-            policy.complain(&errors)?;
+            complain_about(&policy, &errors)?;
             return Ok(Outcome::Failed);
         }
     };

@@ -10,7 +10,7 @@ use windlass_core::model::RequestedArguments;
 use windlass_core::run::{Entry, Run, RunEnd};
 use windlass_runtime::{Stop, now};
 use windlass_service::{Attachment, Identity, Service, ToolCall};
-use windlass_spec::{CallRecord, Effect, ErrorCategory, Failure, Signature, ToolResponse};
+use windlass_spec::{CallRecord, Effect, ErrorCategory, Failure, ToolResponse};
 
 use super::find;
 use super::typed::arguments;
@@ -36,9 +36,8 @@ pub(crate) fn run(
     let arguments = match &command.args {
         Some(text) => RequestedArguments::Text(text.clone()),
         None => {
-            // A tool that no signature can express is refused by the service.
-            let signature = tool.signature().unwrap_or_default();
-            RequestedArguments::Json(arguments(&command.arguments, &signature)?)
+            let specification = tool.callable()?;
+            RequestedArguments::Json(arguments(&command.arguments, specification.signature())?)
         }
     };
     let call = ToolCall {

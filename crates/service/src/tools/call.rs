@@ -49,11 +49,7 @@ impl Service {
             attachment.asker = Some(self.approving(identity));
         }
         let name = call.tool.tool.name().clone();
-        let specification = call.tool.specification().map_err(|reason| {
-            let message = format!("the tool `{name}` cannot be called by hand: {reason}");
-            ServiceError::failed(message)
-                .with_hint("declare it in an agent file and name that with `--agent-file`")
-        })?;
+        let specification = call.tool.callable()?;
         let crew = crew_with(specification, &call.tool.library)?;
         let project = self.project()?;
         // Policies may be about tools of other libraries.
