@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use windlass_core::approval::{Approval, Identity, PersonDecision};
+use windlass_core::approval::{Identity, PersonDecision};
 use windlass_core::gate::{Governance, Rules};
 use windlass_core::model::ModelAnswer;
 use windlass_core::run::{CallEnd, Event, GateStep, Run, RunEnd, Settings};
