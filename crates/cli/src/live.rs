@@ -88,7 +88,7 @@ impl Live {
                     .unwrap_or_else(PoisonError::into_inner) = until;
             }
             Progress::Tool(_, progress) => {
-                self.spinner.set_message(visible_line(&how_far(progress)))
+                self.spinner.set_message(visible_line(&how_far(progress)));
             }
             Progress::Warning(warning) => self.line(&format!("warning: {warning}")),
             Progress::Model(_) => {}

@@ -81,7 +81,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Hidden> {
                 let inner = bounded.split("-->").next().unwrap_or_default();
                 visible(inner).trim().to_owned()
             }
-            _ => clipped(&shown(text, &mark), MAX_TOLD).to_owned(),
+            HiddenKind::Characters(_) => clipped(&shown(text, &mark), MAX_TOLD).to_owned(),
         };
         Some(Hidden {
             kind: mark.kind,

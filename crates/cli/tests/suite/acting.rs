@@ -10,12 +10,12 @@ use super::seeded::{Told, run_as};
 use super::session::Session;
 
 /// An office with its agent, its tools, and a script of what the model says.
-struct Office {
-    place: Place,
+pub(super) struct Office {
+    pub(super) place: Place,
 }
 
 impl Office {
-    fn new(turns: &[Value]) -> Self {
+    pub(super) fn new(turns: &[Value]) -> Self {
         let mut script = String::new();
         for turn in turns {
             script += &format!("{turn}\n");
@@ -52,19 +52,10 @@ impl Office {
     }
 
     fn told(&self, arguments: &[&str]) -> Told {
-        let output = self
-            .command(arguments)
-            .stdin(std::process::Stdio::null())
-            .output()
-            .unwrap();
-        Told {
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-            code: output.status.code().unwrap(),
-        }
+        Told::of(&mut self.command(arguments))
     }
 
-    fn command(&self, arguments: &[&str]) -> std::process::Command {
+    pub(super) fn command(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = self.place.command(arguments);
         command
             .env("OFFICE_FOLDER", self.place.path("files"))
@@ -77,11 +68,11 @@ impl Office {
     }
 }
 
-fn call(tool: &str, arguments: Value) -> Value {
+pub(super) fn call(tool: &str, arguments: Value) -> Value {
     json!({"calls": [{"tool": tool, "arguments": {"json": arguments}, "confidence": 0.95}]})
 }
 
-fn finish(answer: &str) -> Value {
+pub(super) fn finish(answer: &str) -> Value {
     call(
         "finish",
         json!({"answer": answer, "reasoning": "So it was.", "confidence": 0.9}),

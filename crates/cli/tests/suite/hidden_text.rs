@@ -4,7 +4,8 @@
 use serde_json::{Value, json};
 use windlass_spec::text::{TextUse, is_clean};
 
-use super::program::{Place, example};
+use super::acting::{Office, call, finish};
+use super::program::Place;
 use super::seeded::{Told, run_as};
 use super::session::Session;
 
@@ -31,27 +32,9 @@ fn shown() -> String {
     format!("x{}y", pieces.join("-"))
 }
 
-fn call(tool: &str, arguments: Value) -> Value {
-    json!({"calls": [{"tool": tool, "arguments": {"json": arguments}, "confidence": 0.95}]})
-}
-
-fn finish(answer: &str) -> Value {
-    call(
-        "finish",
-        json!({"answer": answer, "reasoning": "So it was.", "confidence": 0.9}),
-    )
-}
-
 /// An office whose model says this.
 fn office(turns: &[Value]) -> Place {
-    let script: Vec<String> = turns.iter().map(|turn| format!("{turn}\n")).collect();
-    let place = Place::new()
-        .with("agent.gram", example("office/agent.gram"))
-        .with("tools.toml", example("office/tools.toml"))
-        .with("office.py", example("office/office.py"))
-        .with("answers.jsonl", script.concat());
-    std::fs::create_dir(place.path("files")).unwrap();
-    place
+    Office::new(turns).place
 }
 
 const RUN: [&str; 7] = [

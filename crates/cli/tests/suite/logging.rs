@@ -1,23 +1,23 @@
 //! Logs of the real program: off unless asked for, with the spans of a run, without secrets, and without
 //! content above the level `trace`.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
 use serde_json::{Value, json};
 use windlass_spec::text::{TextUse, is_clean};
 
-use super::program::{Place, example};
-use super::seeded::Told;
+use super::acting::{Office, call};
+use super::program::Place;
+use super::seeded::{Told, run_as};
 
 const SECRET: &str = "sk-live-0123456789";
 
 /// What stands in the arguments of the call and nowhere else.
 const ARGUMENT: &str = "journal-of-the-argument";
 
-fn call(tool: &str, arguments: Value) -> Value {
-    json!({"calls": [{"tool": tool, "arguments": {"json": arguments}, "confidence": 0.95}]})
-}
-
-/// An office whose model asks for the list of files with an argument nobody takes, then for a file.
-fn office() -> Place {
+/// An office whose model asks for the list of files and then to delete one.
+fn office() -> Office {
     let turns = [
         call("listFiles", json!({})),
         call(
@@ -25,17 +25,10 @@ fn office() -> Place {
             json!({"file": format!("{ARGUMENT}-{SECRET}\u{202e}")}),
         ),
     ];
-    let script: Vec<String> = turns.iter().map(|turn| format!("{turn}\n")).collect();
-    let place = Place::new()
-        .with("agent.gram", example("office/agent.gram"))
-        .with("tools.toml", example("office/tools.toml"))
-        .with("office.py", example("office/office.py"))
-        .with("answers.jsonl", script.concat());
-    std::fs::create_dir(place.path("files")).unwrap();
-    place
+    Office::new(&turns)
 }
 
-fn run(place: &Place, options: &[&str], variables: &[(&str, &str)]) -> Told {
+fn run(office: &Office, options: &[&str], variables: &[(&str, &str)]) -> Told {
     let task = format!("Keep order with {SECRET}.");
     let arguments = [
         "run",
@@ -46,22 +39,13 @@ fn run(place: &Place, options: &[&str], variables: &[(&str, &str)]) -> Told {
         "--model",
         "scripted:answers.jsonl",
     ];
-    let output = place
-        .command(&[&arguments[..], options].concat())
-        .env("OFFICE_FOLDER", place.path("files"))
-        .env("WINDLASS_TEST_PRINCIPAL", "ann")
+    let mut command = office.command(&[&arguments[..], options].concat());
+    command
         .env("X_API_KEY", SECRET)
         .env_remove("WINDLASS_LOG")
         .env_remove("WINDLASS_LOG_FORMAT")
-        .envs(variables.iter().copied())
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap();
-    Told {
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-        code: output.status.code().unwrap(),
-    }
+        .envs(variables.iter().copied());
+    Told::of(&mut command)
 }
 
 fn has_log(told: &Told) -> bool {
@@ -185,4 +169,49 @@ fn a_wrong_filter_is_a_usage_error() {
     );
     let told = run(&office(), &[], &[("WINDLASS_LOG_FORMAT", "xml")]);
     assert_eq!(told.code, 2, "{told:?}");
+}
+
+#[test]
+fn requests_over_http_are_logged_with_host_and_status_and_without_path() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    let answers = std::thread::spawn(move || {
+        let (mut client, _) = server.accept().unwrap();
+        let mut request = [0; 4096];
+        let _ = client.read(&mut request).unwrap();
+        let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok";
+        client.write_all(answer.as_bytes()).unwrap();
+    });
+    let library = format!(
+        "[tools.look]\ndescription = \"Looks something up\"\nsignature = \"(word::Text)==>(::Text)\"\n\
+         http = {{ method = \"GET\", url = \"http://{address}/look/{{word}}\", allowed_hosts = [\"127.0.0.1\"] }}\n"
+    );
+    let place = Place::new().with("tools.toml", library);
+    let told = run_as(
+        &place,
+        "ann",
+        &[
+            "tools",
+            "call",
+            "look",
+            "--library",
+            "tools.toml",
+            "--yes",
+            "--log",
+            "windlass=debug",
+            "word=private",
+        ],
+    );
+    assert_eq!((told.code, told.out.as_str()), (0, "ok\n"), "{told:?}");
+    answers.join().unwrap();
+    let line = told.err.lines().find(|line| line.contains("http_request{"));
+    let line = line.unwrap_or_else(|| panic!("{told:?}"));
+    assert!(line.contains("server.address=\"127.0.0.1\""), "{line}");
+    assert!(line.contains("http.response.status_code=200"), "{line}");
+    let log = told.err.lines().filter(|line| line.starts_with("20"));
+    assert!(log.clone().count() > 2, "{told:?}");
+    assert!(
+        !log.into_iter().any(|line| line.contains("private")),
+        "{told:?}"
+    );
 }

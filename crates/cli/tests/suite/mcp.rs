@@ -273,3 +273,18 @@ fn servers_of_another_client_are_taken_over_and_none_is_started() {
     assert_eq!(met["tools"].as_array().unwrap().len(), 2, "{met}");
     nothing_is_left(&place);
 }
+
+#[test]
+fn requests_to_a_server_are_logged_by_their_methods() {
+    let place = added();
+    let told = run(
+        &place,
+        &["mcp", "call", "desk", "look", "--log", "windlass_mcp=debug"],
+    );
+    assert_eq!(told.code, 0, "{told:?}");
+    for method in ["tools/list", "tools/call"] {
+        let span = format!("mcp_request{{mcp.method.name=\"{method}\"");
+        assert!(told.err.contains(&span), "{span}: {told:?}");
+    }
+    nothing_is_left(&place);
+}

@@ -1,7 +1,7 @@
 //! A data directory with runs in it that want something of people, made as their owners make them, and
 //! the program as different people use it.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -229,6 +229,16 @@ pub(super) struct Told {
 }
 
 impl Told {
+    /// Runs a command to its end, with nothing to read.
+    pub(super) fn of(command: &mut Command) -> Self {
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        Self {
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().unwrap(),
+        }
+    }
+
     /// The one JSON object that was printed.
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -243,17 +253,8 @@ impl Told {
 
 /// Runs the program as one user of the machine.
 pub(super) fn run_as(place: &Place, user: &str, arguments: &[&str]) -> Told {
-    let output = place
-        .command(arguments)
-        .env("WINDLASS_TEST_PRINCIPAL", user)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    Told {
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-        code: output.status.code().unwrap(),
-    }
+    let mut command = place.command(arguments);
+    Told::of(command.env("WINDLASS_TEST_PRINCIPAL", user))
 }
 
 /// The current form of the question about a call.
