@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use windlass_service::unknown;
 use windlass_spec::{AgentFile, ToolSpecification};
 use windlass_tools::{BindingFailure, BoundTool, Reason};
 
@@ -10,7 +11,7 @@ use super::Outcome;
 use super::arguments::{Bind, Mode};
 use super::program::Program;
 use super::report::Reporter;
-use super::schema::{read_file, unknown};
+use super::schema::read_file;
 use super::terminal::{complain, put, say};
 
 pub(super) fn run(

@@ -2,31 +2,23 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
-use windlass_core::model::{ChatMessage, FINISH, ModelRequest, RequestedArguments};
-use windlass_core::run::repair_json;
+use serde_json::json;
 use windlass_learn::intent::LabelledTexts;
-use windlass_model::{ModelClient, ReflexModel};
-use windlass_reflex::evaluate::{Evaluation, MadeCall, evaluate, read_cases};
-use windlass_reflex::{Reflex, Settings, ToolView};
-use windlass_service::{RunOptions, named_model};
-use windlass_spec::{
-    NonEmptyText, Signature, ToolName, ToolSpecification, Type, parameters_from_schema,
-};
+use windlass_reflex::evaluate::{Evaluation, evaluate, read_cases};
+use windlass_service::RunOptions;
 
 use super::Outcome;
 use super::arguments::{Eval, EvalCommand, EvalGap, EvalSelect};
 use super::live::bar;
+use super::program::Program;
 use super::terminal::{complain, put, say};
 
-pub(super) fn run(command: &Eval) -> anyhow::Result<Outcome> {
+pub(super) fn run(program: &Program, command: &Eval) -> anyhow::Result<Outcome> {
     match &command.command {
-        EvalCommand::Select(command) => select(command),
+        EvalCommand::Select(command) => select(program, command),
         EvalCommand::Risk { data, json } => risk(data, *json),
         EvalCommand::Intent { data, json } => intent(data, *json),
         EvalCommand::Gap(command) => gap(command),
@@ -111,26 +103,33 @@ fn gap(command: &EvalGap) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-const INSTRUCTION: &str = "Do what is asked with one call of the tool that fits best.";
-
-fn select(command: &EvalSelect) -> anyhow::Result<Outcome> {
+fn select(program: &Program, command: &EvalSelect) -> anyhow::Result<Outcome> {
     let place = command.data.display();
     let text = std::fs::read_to_string(&command.data)
         .with_context(|| format!("the cases in `{place}` cannot be read"))?;
     let mut cases = read_cases(&text).with_context(|| format!("`{place}` is no file of cases"))?;
     cases.truncate(command.limit.unwrap_or(usize::MAX));
     anyhow::ensure!(!cases.is_empty(), "there are no cases in `{place}`");
-    let asked = Asked::new(command)?;
+    let options = RunOptions {
+        base_url: command.base_url.clone(),
+        dialect: command.dialect,
+        ..RunOptions::default()
+    };
+    let service = program.service(None);
+    let model = service.evaluated_model(&program.identity()?, &command.model, &options)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let bar = bar("cases", cases.len());
     let mut times = Vec::new();
     let mut problems = Vec::new();
     let evaluation = evaluate(&cases, |task, tools| {
         let started = Instant::now();
-        let call = asked.call(task, tools);
+        let call = runtime.block_on(model.call(task, tools));
         times.push(started.elapsed().as_secs_f64() * 1e3);
         bar.inc(1);
         call.unwrap_or_else(|error| {
-            problems.push(format!("{error:#}"));
+            problems.push(error.to_string());
             None
         })
     });
@@ -150,94 +149,6 @@ fn select(command: &EvalSelect) -> anyhow::Result<Outcome> {
         ))?;
     }
     Ok(Outcome::from_success(problems.is_empty()))
-}
-
-/// Who is asked.
-enum Asked {
-    /// The embedded model, which takes any schema as it is.
-    Reflex(Reflex),
-    /// Any other, as a run would ask it.
-    Client {
-        model: Arc<dyn ModelClient>,
-        runtime: tokio::runtime::Runtime,
-    },
-}
-
-impl Asked {
-    fn new(command: &EvalSelect) -> anyhow::Result<Self> {
-        if command.model == ReflexModel::NAME {
-            return Ok(Self::Reflex(Reflex::new(Settings::default())));
-        }
-        let options = RunOptions {
-            base_url: command.base_url.clone(),
-            dialect: command.dialect,
-            ..RunOptions::default()
-        };
-        Ok(Self::Client {
-            model: named_model(&command.model, &options)?,
-            runtime: tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?,
-        })
-    }
-
-    /// The first call it makes for a task, if it makes one.
-    fn call(&self, task: &str, tools: &[ToolView<'_>]) -> anyhow::Result<Option<MadeCall>> {
-        match self {
-            Self::Reflex(reflex) => Ok(reflex.choose(task, tools).map(|choice| MadeCall {
-                name: tools[choice.index].name.to_owned(),
-                arguments: choice.arguments,
-                confidence: Some(choice.confidence),
-            })),
-            Self::Client { model, runtime } => {
-                let request = request(task, tools)?;
-                let cancel = CancellationToken::new();
-                let answer = runtime.block_on(model.answer(&request, &cancel, &mut |_| {}))?;
-                let mut calls = answer.calls.into_iter();
-                let call = calls.find(|call| call.tool != FINISH);
-                Ok(call.map(|call| MadeCall {
-                    name: call.tool,
-                    arguments: arguments(call.arguments),
-                    confidence: call.confidence,
-                }))
-            }
-        }
-    }
-}
-
-fn arguments(given: RequestedArguments) -> Value {
-    match given {
-        RequestedArguments::Json(value) => value,
-        RequestedArguments::Text(text) => {
-            repair_json(&text).map_or(Value::Null, |(value, _)| value)
-        }
-    }
-}
-
-fn request(task: &str, tools: &[ToolView<'_>]) -> anyhow::Result<ModelRequest> {
-    let tools = tools.iter().map(|tool| {
-        let cannot = || format!("the tool `{}` cannot be declared", tool.name);
-        let parameters = parameters_from_schema(tool.input_schema).map_err(|errors| {
-            let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            anyhow::anyhow!("{}: {}", cannot(), told.join("; "))
-        })?;
-        let signature = Signature::new(parameters, Type::Text).with_context(cannot)?;
-        let name = ToolName::new(tool.name).with_context(cannot)?;
-        let description = NonEmptyText::or(tool.description, tool.name);
-        let tool = ToolSpecification::new(name, description, signature);
-        Ok(Arc::new(tool))
-    });
-    Ok(ModelRequest {
-        messages: vec![
-            ChatMessage::System {
-                content: INSTRUCTION.to_owned(),
-            },
-            ChatMessage::User {
-                content: task.to_owned(),
-            },
-        ],
-        tools: tools.collect::<anyhow::Result<_>>()?,
-    })
 }
 
 fn show(command: &EvalSelect, evaluation: &Evaluation, p50_ms: f64) -> anyhow::Result<()> {

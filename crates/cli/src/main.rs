@@ -129,7 +129,7 @@ fn run() -> anyhow::Result<Outcome> {
         Command::Config(command) => config::run(&program, &command, &reporter),
         Command::Init(command) => init::run(&command),
         Command::Doctor(command) => doctor::run(&program, &command, &reporter),
-        Command::Eval(command) => eval::run(&command),
+        Command::Eval(command) => eval::run(&program, &command),
         Command::Completions(command) => completions::run(&command),
     }
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use windlass_spec::{AgentFile, ToolSpecification, nearest};
+use windlass_service::unknown;
+use windlass_spec::{AgentFile, ToolSpecification};
 
 use super::Outcome;
 use super::arguments::Schema;
@@ -58,14 +59,4 @@ pub(super) fn read_file(path: &Path, reporter: &Reporter) -> anyhow::Result<Opti
     let reading = windlass_spec::read(&source.text);
     reporter.show(&source, &reading.diagnostics)?;
     Ok(reading.file)
-}
-
-/// Says that a name is not known and what is.
-pub(super) fn unknown(what: &str, name: &str, known: &[&str], place: &str) -> String {
-    let hint = match nearest(name, known.iter().copied()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None if known.is_empty() => format!("there is no {what} at all"),
-        None => format!("there are: {}", known.join(", ")),
-    };
-    format!("no {what} `{name}` in {place}\nhint: {hint}")
 }

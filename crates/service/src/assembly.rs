@@ -138,18 +138,8 @@ impl BoundAgent {
     ) -> Result<Driver, ServiceError> {
         identity.require(Scope::Run)?;
         let stored = self.service.stored_for(identity)?;
-        let mut driver =
-            Driver::new(self.crew.clone(), Arc::new(stored)).stopped_by(attachment.stop);
-        if let Some(watch) = attachment.watch {
-            driver = driver.watched_by(watch);
-        }
-        if let Some(asker) = attachment.asker {
-            driver = driver.asking(asker);
-        }
-        if let Some(patience) = attachment.patience {
-            driver = driver.waiting(patience);
-        }
-        Ok(driver)
+        let driver = Driver::new(self.crew.clone(), Arc::new(stored));
+        Ok(attachment.attach(driver))
     }
 
     /// A task as the driver takes it, with how the agent was bound.
@@ -218,6 +208,9 @@ impl Service {
         purpose: Purpose,
     ) -> Result<BoundAgent, ServiceError> {
         let project = self.project_of(options)?;
+        for warning in &project.configured.warnings {
+            self.notify(&Notice::Warning(warning.to_string()));
+        }
         let configuration = project.configuration();
         let named_servers = |agent: &Agent| -> Vec<ServerName> {
             let set = configuration.agents().get(agent.name());

@@ -262,7 +262,6 @@ impl Experiment {
                 work.is_decided.store(true, Ordering::Relaxed);
             }
         }
-        drop(ended);
         Ok(self.findings(&settled))
     }
 
@@ -454,4 +453,70 @@ impl Work<'_> {
 fn planned(run: &Run) -> Option<u32> {
     let planned = run.task().metadata.get("planned_runs")?.as_u64()?;
     u32::try_from(planned).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_core::approval::Principal;
+    use windlass_spec::NonEmptyText;
+
+    use super::*;
+    use crate::options::Overrides;
+
+    const AGENT: &str = r#"[prices:Agent {
+  description: "Looks up prices",
+  instruction: "Look up the price that is asked for.",
+  model: "OpenAI/gpt-4o-mini"
+} |
+  [lookUpPrice:Tool {description: "Looks up the price of an item"} |
+    (item::Text)==>(::Text)
+  ]
+]
+"#;
+
+    fn request(metrics: &[&str]) -> ExperimentRequest {
+        let metrics: Vec<String> = metrics.iter().map(|&name| name.to_owned()).collect();
+        let line = r#"{"task_id": "pears", "description": "Look up the price of pears"}"#;
+        let tasks = windlass_spec::read_tasks(line).tasks.into_iter();
+        ExperimentRequest {
+            name: None,
+            a: "old.toml".to_owned(),
+            b: "new.toml".to_owned(),
+            tasks: tasks.map(|(_, task)| task).collect(),
+            runs: 1,
+            metrics: ExperimentMetric::parse_all(&metrics).unwrap(),
+            seed: 1,
+            alpha: 0.05,
+            is_resumed: false,
+            stops_early: false,
+            jobs: 1,
+            options: RunOptions::default(),
+            settings: Settings::default(),
+        }
+    }
+
+    #[test]
+    fn an_experiment_needs_the_scope_to_run_and_a_command_that_of_an_administrator() {
+        let data = tempfile::tempdir().unwrap();
+        let overrides = Overrides {
+            data: Some(data.path().to_owned()),
+            ..Overrides::default()
+        };
+        let service = Service::open(None, overrides);
+        let file = windlass_spec::read(AGENT).file.unwrap();
+        let declared = DeclaredAgent::choose(file, None, "agent.gram").unwrap();
+        let refused = |scope, metrics: &[&str]| {
+            let tenant = NonEmptyText::new("acme").unwrap();
+            let identity = Identity::new(tenant, Principal::new("ada").unwrap(), [scope]);
+            let prepared = service.prepare_experiment(&identity, &declared, request(metrics));
+            prepared.unwrap_err()
+        };
+        assert_eq!(refused(Scope::Read, &[]).code(), "scope_missing");
+        assert_eq!(refused(Scope::Run, &["check:true"]).code(), "scope_missing");
+        // Whoever has the scope gets as far as the libraries, which are not there.
+        for (scope, metrics) in [(Scope::Run, &[][..]), (Scope::Admin, &["check:true"][..])] {
+            let error = refused(scope, metrics);
+            assert!(error.message().contains("old.toml"), "{error}");
+        }
+    }
 }

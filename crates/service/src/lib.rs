@@ -27,6 +27,7 @@ mod call_ids;
 mod configuration;
 mod conversations;
 mod error;
+mod evaluation;
 mod experiments;
 mod gaps;
 mod health;
@@ -56,6 +57,7 @@ pub use binding::BindingRecord;
 pub use configuration::{ConfigurationCheck, ConfigurationFile, ConfigurationValues};
 pub use conversations::ConversationChoice;
 pub use error::{ErrorKind, ServiceError};
+pub use evaluation::EvaluatedModel;
 pub use experiments::{
     Experiment, ExperimentArm, ExperimentFindings, ExperimentMetric, ExperimentRequest,
     GuardRailFinding, MetricFinding, PairCounts, PairResult, RunMeasurements, SampleRatio,

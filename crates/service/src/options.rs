@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use windlass_model::Dialect;
-use windlass_runtime::{Asker, Patience, Stop, Watch};
+use windlass_runtime::{Asker, Driver, Patience, Stop, Watch};
 use windlass_spec::RunId;
 use windlass_tools::BindingMode;
 
@@ -209,6 +209,23 @@ pub struct Attachment {
     pub asker: Option<Asker>,
     /// How long the run waits for people before it is left to wait.
     pub patience: Option<Patience>,
+}
+
+impl Attachment {
+    /// The driver, with the caller taking part.
+    pub(crate) fn attach(self, driver: Driver) -> Driver {
+        let mut driver = driver.stopped_by(self.stop);
+        if let Some(watch) = self.watch {
+            driver = driver.watched_by(watch);
+        }
+        if let Some(asker) = self.asker {
+            driver = driver.asking(asker);
+        }
+        if let Some(patience) = self.patience {
+            driver = driver.waiting(patience);
+        }
+        driver
+    }
 }
 
 impl fmt::Debug for Attachment {

@@ -170,9 +170,6 @@ impl Service {
             usual.clone()
         })?;
         files.usual_policies = usual;
-        for warning in &configured.warnings {
-            self.notify(&Notice::Warning(warning.to_string()));
-        }
         Ok(Project {
             files,
             read,

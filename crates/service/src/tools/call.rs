@@ -66,7 +66,7 @@ impl Service {
             ..Task::default()
         };
         let stored = self.stored_for(identity)?;
-        let driver = attached(Driver::new(crew, Arc::new(stored)), attachment);
+        let driver = attachment.attach(Driver::new(crew, Arc::new(stored)));
         let new = NewTask {
             task,
             ..NewTask::default()
@@ -94,21 +94,6 @@ impl Service {
             })
         })
     }
-}
-
-/// A driver that the caller takes part in.
-fn attached(driver: Driver, attachment: Attachment) -> Driver {
-    let mut driver = driver.stopped_by(attachment.stop);
-    if let Some(watch) = attachment.watch {
-        driver = driver.watched_by(watch);
-    }
-    if let Some(asker) = attachment.asker {
-        driver = driver.asking(asker);
-    }
-    if let Some(patience) = attachment.patience {
-        driver = driver.waiting(patience);
-    }
-    driver
 }
 
 /// An agent that has only this tool. Its model is never asked: the task is the call.
