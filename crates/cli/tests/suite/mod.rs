@@ -28,3 +28,4 @@ mod runs;
 mod seeded;
 mod session;
 mod tools;
+mod worker;

@@ -1,0 +1,174 @@
+//! The service as a door uses it: what an identity may do, what it may see, and how a run is followed.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::path::Path;
+
+use windlass_core::approval::{PersonDecision, Principal};
+use windlass_core::run::{Event, Run, RunEnd, Task};
+use windlass_service::{
+    Attachment, DeclaredAgent, ErrorKind, HoldChange, Identity, NewRun, Overrides, ResumeOptions,
+    RunOptions, RunQuery, Scope, Service, WorkerOptions,
+};
+use windlass_spec::NonEmptyText;
+
+fn identity(tenant: &str, scopes: &[Scope]) -> Identity {
+    let principal = Principal::new("ada").unwrap();
+    let tenant = NonEmptyText::new(tenant).unwrap();
+    Identity::new(tenant, principal, scopes.iter().copied())
+}
+
+fn service(data: &Path) -> Service {
+    let overrides = Overrides {
+        data: Some(data.to_owned()),
+        ..Overrides::default()
+    };
+    Service::open(None, overrides)
+}
+
+/// The agent that greets, and how it is bound without a key.
+fn hello() -> (DeclaredAgent, RunOptions) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/hello.gram");
+    let read = windlass_spec::read(&std::fs::read_to_string(file).unwrap());
+    let declared = DeclaredAgent::choose(read.file.unwrap(), None, "hello.gram").unwrap();
+    let options = RunOptions {
+        library: vec!["hello".to_owned()],
+        model: Some("reflex".to_owned()),
+        ..RunOptions::default()
+    };
+    (declared, options)
+}
+
+fn greeting() -> NewRun {
+    NewRun {
+        task: Task {
+            description: "Greet Ada.".to_owned(),
+            ..Task::default()
+        },
+        ..NewRun::default()
+    }
+}
+
+async fn greeted(service: &Service, identity: &Identity) -> Run {
+    let (declared, options) = hello();
+    let bound = service.bind(identity, &declared, &options).unwrap();
+    let attachment = Attachment::default();
+    let run = bound.start(identity, greeting(), attachment).await.unwrap();
+    assert_eq!(run.end(), Some(&RunEnd::Completed));
+    run
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_belongs_to_the_tenant_that_started_it_and_does_not_exist_for_others() {
+    let data = tempfile::tempdir().unwrap();
+    let service = service(data.path());
+    let ours = identity("ours", &[Scope::Run]);
+    let run = greeted(&service, &ours).await;
+    let id = run.id().as_str();
+    let listed = service.list_runs(&ours, &RunQuery::default()).unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(
+        (listed[0].tenant.as_str(), listed[0].principal.as_str()),
+        ("ours", "ada")
+    );
+
+    let theirs = identity("theirs", &[Scope::Admin]);
+    let listed = service.list_runs(&theirs, &RunQuery::default()).unwrap();
+    assert!(listed.is_empty());
+    let attachment = Attachment::default();
+    let resumed = service
+        .resume(&theirs, id, &ResumeOptions::default(), attachment)
+        .await;
+    let refusals = [
+        service.show_run(&theirs, id).unwrap_err(),
+        service.run(&theirs, id).unwrap_err(),
+        service.export_run(&theirs, id).unwrap_err(),
+        service.events(&theirs, id, 0).unwrap_err(),
+        service.cancel_run(&theirs, id).await.unwrap_err(),
+        service.list_approvals(&theirs, None, Some(id)).unwrap_err(),
+        service.show_plan(&theirs, id).unwrap_err(),
+        resumed.unwrap_err(),
+    ];
+    for refusal in refusals {
+        assert_eq!(refusal.kind(), ErrorKind::NotFound, "{refusal}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_without_its_scope_is_denied_before_anything_is_read() {
+    let data = tempfile::tempdir().unwrap();
+    let directory = data.path().join("unmade");
+    let service = service(&directory);
+    let reader = identity("local", &[Scope::Audit]);
+    let (declared, options) = hello();
+    let call = "r:1:0".parse().unwrap();
+    let attachment = Attachment::default();
+    let resumed = service
+        .resume(&reader, "r", &ResumeOptions::default(), attachment)
+        .await;
+    let refusals = [
+        service.bind(&reader, &declared, &options).unwrap_err(),
+        service.cancel_run(&reader, "r").await.unwrap_err(),
+        service
+            .decide(&reader, &call, PersonDecision::Approve.into())
+            .unwrap_err(),
+        service
+            .change_hold(&reader, "r", HoldChange::Undo)
+            .unwrap_err(),
+        service
+            .work(&reader, WorkerOptions::default())
+            .await
+            .unwrap_err(),
+        service
+            .purge_runs(&reader, std::time::Duration::ZERO)
+            .unwrap_err(),
+        resumed.unwrap_err(),
+        service
+            .list_runs(&identity("local", &[]), &RunQuery::default())
+            .unwrap_err(),
+    ];
+    for refusal in refusals {
+        assert_eq!(refusal.kind(), ErrorKind::Denied, "{refusal}");
+        assert_eq!(refusal.code(), "scope_missing", "{refusal}");
+    }
+    assert!(!directory.exists(), "a refused operation opened the store");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_follows_a_run_from_a_position_loses_and_repeats_nothing() {
+    let data = tempfile::tempdir().unwrap();
+    let service = service(data.path());
+    let ours = identity("local", &[Scope::Run]);
+    let run = greeted(&service, &ours).await;
+    let mut all = Vec::new();
+    let mut events = service.events(&ours, run.id().as_str(), 0).unwrap();
+    while let Some((position, event)) = events.next().await.unwrap() {
+        all.push((position, event));
+    }
+    let positions: Vec<u64> = all.iter().map(|(position, _)| *position).collect();
+    let count = u64::try_from(all.len()).unwrap();
+    assert_eq!(positions, (1..=count).collect::<Vec<u64>>());
+    assert!(matches!(all[0].1, Event::Started { .. }));
+    for from in 1..=count {
+        let mut events = service.events(&ours, run.id().as_str(), from).unwrap();
+        let first = events.next().await.unwrap().unwrap();
+        assert_eq!(first.0, from);
+    }
+    let mut after = service.events(&ours, run.id().as_str(), count + 1).unwrap();
+    assert!(after.next().await.unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stored_run_says_what_it_was_bound_to() {
+    let data = tempfile::tempdir().unwrap();
+    let service = service(data.path());
+    let ours = identity("local", &[Scope::Run]);
+    let run = greeted(&service, &ours).await;
+    let binding = &run.assembly()["binding"];
+    let directory = std::env::current_dir().unwrap();
+    assert_eq!(binding["working_directory"], directory.to_str().unwrap());
+    assert_eq!(binding["tools"].as_str().unwrap().len(), 64);
+    // The same agent bound twice is bound to the same.
+    let again = greeted(&service, &ours).await;
+    assert_eq!(binding, &again.assembly()["binding"]);
+}
