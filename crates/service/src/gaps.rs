@@ -233,11 +233,11 @@ mod tests {
             run: None,
             who: reader.person(),
             agent: &AgentName::new("clerk").unwrap(),
-            moment: GapMoment::BeforeRun,
+            moment: GapMoment::AtLoad,
             at: service.now(),
             report: &report,
         };
-        service.store().unwrap().record_gap(&new).unwrap();
+        assert!(service.store().unwrap().record_gap(&new).unwrap());
         let listed = service.list_missing_tools(&reader, None, None).unwrap();
         assert_eq!(listed.len(), 1);
         let name = &listed[0].name;
