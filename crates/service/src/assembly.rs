@@ -177,16 +177,23 @@ impl Service {
     ) -> Result<BoundAgent, ServiceError> {
         identity.require(Scope::Run)?;
         let agents = declared.file.agents();
-        self.bind_agents(agents, &declared.agent, options, Purpose::NewRuns)
+        self.bind_agents(identity, agents, &declared.agent, options, Purpose::NewRuns)
     }
 
     /// Binds a stored run again as it was, except for what `options` say.
     pub(crate) fn bind_again(
         &self,
+        identity: &Identity,
         run: &Run,
         options: &RunOptions,
     ) -> Result<BoundAgent, ServiceError> {
-        self.bind_agents(run.agents(), run.agent(), options, Purpose::StoredRun)
+        self.bind_agents(
+            identity,
+            run.agents(),
+            run.agent(),
+            options,
+            Purpose::StoredRun,
+        )
     }
 
     /// The options a stored run was bound by.
@@ -202,6 +209,7 @@ impl Service {
 
     fn bind_agents(
         &self,
+        identity: &Identity,
         agents: &[Agent],
         agent: &Agent,
         options: &RunOptions,
@@ -227,7 +235,7 @@ impl Service {
         let models = self.models(agents, agent, options, configuration)?;
         let crew = assemble(agents, agent, &library, options.mode, &models);
         let crew = crew.map_err(|error| {
-            self.note_gap_at_load(&error, agents, agent, &library);
+            self.note_gap_at_load(identity, &error, agents, agent, &library);
             let hint = match (&error, options.library.as_slice()) {
                 (CrewError::Binding { .. }, []) => {
                     "name the library that has them with `--library`, or in `libraries` of \
@@ -346,6 +354,7 @@ impl Service {
     /// only that is reported besides.
     fn note_gap_at_load(
         &self,
+        identity: &Identity,
         error: &CrewError,
         agents: &[Agent],
         lead: &Agent,
@@ -355,7 +364,7 @@ impl Service {
             return;
         };
         let kept = self
-            .stored()
+            .stored_for(identity)
             .and_then(|stored| Ok(stored.note_gap_at_load(&gap)?));
         if let Err(error) = kept {
             self.notify(&Notice::Warning(format!(

@@ -111,9 +111,7 @@ impl Service {
         };
         let (questions, holds) = self.waits_of(&store, &summary.run)?;
         let program = run.as_ref().and_then(|run| match StoredBinding::of(run) {
-            StoredBinding::Program(program) if run.end().is_none() => {
-                Some(program.unwrap_or_else(|| "the program that started it".to_owned()))
-            }
+            StoredBinding::Program(program) if run.end().is_none() => program,
             _ => None,
         });
         Ok(RunStatus {
@@ -205,7 +203,7 @@ impl Service {
         if let Some(model) = &options.model {
             stored.model = Some(model.clone());
         }
-        let bound = self.bind_again(&run, &stored)?;
+        let bound = self.bind_again(identity, &run, &stored)?;
         let driver = bound.driver(identity, attachment)?;
         Ok(driver.resume(&id).await?)
     }

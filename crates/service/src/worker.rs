@@ -106,9 +106,13 @@ impl Service {
         worker.work().await
     }
 
-    /// Why a stored run cannot be bound here as it was; nothing if it can.
-    pub(crate) fn bind_identically(&self, run: &Run) -> Result<BoundAgent, String> {
-        let options = match StoredBinding::of(run) {
+    /// Binds a stored run to the things it was bound to, or says why that cannot be done here.
+    pub(crate) fn bind_identically(
+        &self,
+        identity: &Identity,
+        run: &Run,
+    ) -> Result<BoundAgent, String> {
+        let mut options = match StoredBinding::of(run) {
             StoredBinding::Options(options) => *options,
             StoredBinding::Program(program) => {
                 let program = program.map(|program| format!(" `{program}`"));
@@ -118,16 +122,13 @@ impl Service {
                 ));
             }
         };
-        let mut options = options;
-        options.answered = match self.store() {
-            Ok(store) => answered(&store, run).map_err(|error| error.to_string())?,
-            Err(error) => return Err(error.to_string()),
-        };
+        let store = self.store().map_err(|error| error.to_string())?;
+        options.answered = answered(&store, run).map_err(|error| error.to_string())?;
         let Some(stored) = options.binding.clone() else {
             return Err("it was stored without what it was bound to".to_owned());
         };
         let bound = self
-            .bind_again(run, &options)
+            .bind_again(identity, run, &options)
             .map_err(|error| error.to_string())?;
         let project = self
             .project_of(&options)
@@ -289,7 +290,7 @@ impl Worker {
         let folded = self.store.fold(run).map_err(|error| error.to_string())?;
         let summary = self.store.summary(run).map_err(|error| error.to_string())?;
         let identity = owner(&summary)?;
-        let bound = self.service.bind_identically(&folded)?;
+        let bound = self.service.bind_identically(&identity, &folded)?;
         Ok((bound, identity))
     }
 

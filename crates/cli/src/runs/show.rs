@@ -80,6 +80,10 @@ impl Standing {
         if let Some(parent) = self.0.run.as_ref().and_then(Run::parent) {
             field("works for", &parent.to_string());
         }
+        if let Some(program) = &self.0.waits_for_program {
+            let only = format!("{program}: only it can resume the run, which uses its functions");
+            field("program", &only);
+        }
         if let Some(run) = &self.0.run {
             field("turns", &run.turns().len().to_string());
             for call in calls(run) {
@@ -117,7 +121,7 @@ impl Standing {
     }
 
     fn state(&self) -> String {
-        if let Some(program) = &self.0.waits_for_program {
+        if let (Some(program), []) = (&self.0.waits_for_program, self.0.questions.as_slice()) {
             return format!("waiting for its program: {program}");
         }
         match (self.0.summary.state, &self.0.summary.end) {

@@ -183,7 +183,7 @@ fn requests_over_http_are_logged_with_host_and_status_and_without_path() {
         client.write_all(answer.as_bytes()).unwrap();
     });
     let library = format!(
-        "[tools.look]\ndescription = \"Looks something up\"\nsignature = \"(word::Text)==>(::Text)\"\n\
+        "name = \"web\"\n[tools.look]\ndescription = \"Looks something up\"\nsignature = \"(word: Text) --> IO Text\"\n\
          http = {{ method = \"GET\", url = \"http://{address}/look/{{word}}\", allowed_hosts = [\"127.0.0.1\"] }}\n"
     );
     let place = Place::new().with("tools.toml", library);

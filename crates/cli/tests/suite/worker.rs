@@ -10,6 +10,8 @@ use super::seeded::{Told, run_as};
 
 fn deletes() -> Office {
     Office::new(&[
+        // The office makes its files when they are first listed.
+        call("listFiles", json!({})),
         call("deleteFile", json!({"file": "draft.txt"})),
         finish("The draft is gone."),
     ])
@@ -227,10 +229,8 @@ fn a_run_of_a_program_with_its_own_tools_waits_for_that_program() {
         .unwrap();
     let run = done.run().id().to_string();
     let shown = Told::of(&mut office.command(&["runs", "show", &run]));
-    assert!(
-        shown.out.contains("waiting for its program: all"),
-        "{shown:?}"
-    );
+    assert!(shown.out.contains("is waiting for a person"), "{shown:?}");
+    assert!(shown.out.contains("program   all"), "{shown:?}");
     let question = done.questions().next().unwrap().call().to_string();
     let approve = ["approvals", "approve", &question, "--yes"];
     assert_eq!(run_as(&office.place, "bob", &approve).code, 0);
@@ -240,6 +240,11 @@ fn a_run_of_a_program_with_its_own_tools_waits_for_that_program() {
             .err
             .contains("its tools are functions of that program"),
         "{worked:?}"
+    );
+    let shown = Told::of(&mut office.command(&["runs", "show", &run]));
+    assert!(
+        shown.out.contains("is waiting for its program: all"),
+        "{shown:?}"
     );
     assert_eq!(state(&office, &run), "waiting");
 }

@@ -67,7 +67,6 @@ fn rest_is_what_the_budgets_leave() {
         input_tokens: 60,
         output_tokens: 10,
         microdollars: Some(50),
-        ..Usage::default()
     });
     assert_eq!(allowance.used_up(), Some(Budget::Money));
     let rest = allowance.rest(7, at(0));
