@@ -23,17 +23,17 @@ pub struct StoredPlan {
 }
 
 impl Store {
-    /// The plans that were made, the newest first. Those of runs that were purged are not among them.
+    /// The plans that were made for a tenant, the newest first. Those of runs that were purged are not among them.
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn plans(&self, limit: u32) -> Result<Vec<StoredPlan>, Error> {
+    pub fn plans(&self, tenant: &str, limit: u32) -> Result<Vec<StoredPlan>, Error> {
         self.readers.read(|connection| {
             let mut select = connection.prepare_cached(
                 "SELECT plan, goal, tasks, made_at, run_state FROM plans
-                 ORDER BY made_at DESC, plan DESC LIMIT ?1",
+                 WHERE tenant = ?1 ORDER BY made_at DESC, plan DESC LIMIT ?2",
             )?;
-            let rows = select.query_map([limit], |row| Ok(stored(row)))?;
+            let rows = select.query_map((tenant, limit), |row| Ok(stored(row)))?;
             rows.map(|row| row?).collect()
         })
     }

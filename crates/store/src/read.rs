@@ -224,6 +224,25 @@ impl Store {
         })
     }
 
+    /// The first event of a run, which says what it was started with; `None` if it was purged.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn first_event(&self, run: &RunId) -> Result<Option<Event>, Error> {
+        let payload: Option<String> = self.readers.read(|connection| {
+            let mut select = connection
+                .prepare_cached("SELECT payload FROM events WHERE run = ?1 AND seq = 1")?;
+            Ok(select
+                .query_row([run.as_str()], |row| row.get(0))
+                .optional()?)
+        })?;
+        let read = |payload: String| {
+            serde_json::from_str(&payload)
+                .map_err(|error| Error::unreadable(format!("event 1 of the run `{run}`"), error))
+        };
+        payload.map(read).transpose()
+    }
+
     /// The run as its events make it.
     ///
     /// # Errors
@@ -322,18 +341,20 @@ impl Store {
         })
     }
 
-    /// The one run whose id is `prefix` or, if there is none, begins with it.
+    /// The one run of a tenant whose id is `prefix` or, if there is none, begins with it. The runs of other
+    /// tenants are not looked at, so an error names none of them.
     ///
     /// # Errors
     /// If there is none, or there are several.
-    pub fn find(&self, prefix: &str) -> Result<RunId, Error> {
+    pub fn find(&self, tenant: &str, prefix: &str) -> Result<RunId, Error> {
         const SHOWN: usize = 5;
         let texts: Vec<String> = self.readers.read(|connection| {
             // `~` comes after every character of an id. The id itself comes first in this order.
             let mut select = connection.prepare_cached(
-                "SELECT run FROM runs WHERE run >= ?1 AND run < ?1 || '~' ORDER BY run LIMIT ?2",
+                "SELECT run FROM runs WHERE run >= ?1 AND run < ?1 || '~' AND tenant = ?2
+                 ORDER BY run LIMIT ?3",
             )?;
-            let rows = select.query_map((prefix, SHOWN as i64), |row| row.get(0))?;
+            let rows = select.query_map((prefix, tenant, SHOWN as i64), |row| row.get(0))?;
             Ok(rows.collect::<Result<_, _>>()?)
         })?;
         let mut runs = texts

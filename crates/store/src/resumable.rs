@@ -79,6 +79,14 @@ impl Store {
         Ok(resumable)
     }
 
+    /// Whether a living process owns a run.
+    ///
+    /// # Errors
+    /// If its lock cannot be tried.
+    pub fn is_owned(&self, run: &RunId) -> Result<bool, Error> {
+        is_owned(&self.locks, run)
+    }
+
     /// Whether the last owner of a run let go of it, such as when a person stopped it after a step. The
     /// run of a process that died, or of a worker that stopped, was not let go.
     #[must_use]

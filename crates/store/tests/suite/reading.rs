@@ -12,21 +12,21 @@ fn a_run_is_found_by_the_beginning_of_its_id() {
     for run in ["abc", "abcd", "abz", "x:1"] {
         drop(start(&store, run));
     }
-    assert_eq!(store.find("abz").unwrap(), id("abz"));
-    assert_eq!(store.find("x").unwrap(), id("x:1"));
+    assert_eq!(store.find("local", "abz").unwrap(), id("abz"));
+    assert_eq!(store.find("local", "x").unwrap(), id("x:1"));
     assert_eq!(
-        store.find("abc").unwrap(),
+        store.find("local", "abc").unwrap(),
         id("abc"),
         "the whole id is meant"
     );
-    let error = store.find("ab").unwrap_err();
+    let error = store.find("local", "ab").unwrap_err();
     let Error::SeveralMatch { runs, .. } = &error else {
         panic!("{error}")
     };
     assert_eq!(*runs, [id("abc"), id("abcd"), id("abz")]);
     for nothing in ["y", "%", "ABC", "abc~"] {
         assert!(
-            matches!(store.find(nothing), Err(Error::NoMatch(_))),
+            matches!(store.find("local", nothing), Err(Error::NoMatch(_))),
             "{nothing}"
         );
     }
