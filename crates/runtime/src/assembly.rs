@@ -96,7 +96,13 @@ pub(crate) fn program_assembly(crew: &Crew) -> Map<String, Value> {
 /// The digest of a text.
 #[must_use]
 pub fn text_digest(text: &str) -> String {
-    hex(&Sha256::digest(text.as_bytes()))
+    bytes_digest(text.as_bytes())
+}
+
+/// The digest of the content of a file.
+#[must_use]
+pub fn bytes_digest(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
 }
 
 fn hex(bytes: &[u8]) -> String {

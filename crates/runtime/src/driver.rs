@@ -98,6 +98,28 @@ pub struct NewTask {
     pub assembly: Map<String, Value>,
 }
 
+/// A run whose start is recorded and that is not driven yet. If it is dropped, it waits until it is resumed.
+pub struct BegunRun {
+    run: Run,
+    journal: Box<dyn Journal>,
+}
+
+impl BegunRun {
+    /// The run's id.
+    #[must_use]
+    pub fn id(&self) -> &RunId {
+        self.run.id()
+    }
+}
+
+impl fmt::Debug for BegunRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BegunRun")
+            .field("run", self.run.id())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Works on tasks, one or many at the same time.
 #[derive(Clone)]
 pub struct Driver {
@@ -195,6 +217,14 @@ impl Driver {
     /// # Errors
     /// If the journal cannot be written. The run can be taken up again later.
     pub async fn start(&self, new: NewTask) -> Result<Run, DriveError> {
+        self.drive(self.begin(new).await?).await
+    }
+
+    /// Records the start of a new run, which has an id from then on. [`Driver::drive`] drives it.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub async fn begin(&self, new: NewTask) -> Result<BegunRun, DriveError> {
         let lead = self.crew.lead();
         let started = Event::Started {
             run: self.durable.new_id()?,
@@ -207,7 +237,15 @@ impl Driver {
             settings: new.settings,
             at: self.durable.now(),
         };
-        self.begin(new.task_id, started).await
+        self.record_start(new.task_id, started).await
+    }
+
+    /// Drives a run that was begun to its end, or until it is stopped after a step; then it has none.
+    ///
+    /// # Errors
+    /// If the journal cannot be written. The run can be resumed later.
+    pub async fn drive(&self, begun: BegunRun) -> Result<Run, DriveError> {
+        self.finish(self.drive_of(begun.run, begun.journal)?).await
     }
 
     /// Drives a run that was begun before, as [`Driver::start`] does. One that has ended is only read
@@ -221,11 +259,15 @@ impl Driver {
         self.go_on(taken).await
     }
 
-    async fn begin(&self, task_id: Option<String>, started: Event) -> Result<Run, DriveError> {
+    async fn record_start(
+        &self,
+        task_id: Option<String>,
+        started: Event,
+    ) -> Result<BegunRun, DriveError> {
         let (started, journal) = self.durable.start(task_id, started).await?;
         let run = Run::fold([&started])?;
         (self.watch)(run.id(), Progress::Event(&started));
-        self.drive(run, journal).await
+        Ok(BegunRun { run, journal })
     }
 
     async fn go_on(&self, taken: TakenOver) -> Result<Run, DriveError> {
@@ -243,10 +285,6 @@ impl Driver {
             drive.take_commands().await?;
         }
         self.finish(drive).await
-    }
-
-    async fn drive(&self, run: Run, journal: Box<dyn Journal>) -> Result<Run, DriveError> {
-        self.finish(self.drive_of(run, journal)?).await
     }
 
     fn drive_of(&self, run: Run, journal: Box<dyn Journal>) -> Result<Drive<'_>, DriveError> {

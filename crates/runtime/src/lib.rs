@@ -25,11 +25,11 @@ mod stored;
 mod work;
 
 pub use agent::{Agent, Error};
-pub use assembly::{Models, PROGRAM, assemble, text_digest, tools_digest};
+pub use assembly::{Models, PROGRAM, assemble, bytes_digest, text_digest, tools_digest};
 pub use cancelling::cancel_unowned;
 pub use choice::{ModelChoice, NoModel, choose_model};
 pub use crew::{Crew, CrewError, ModelOf, Worker};
-pub use driver::{Asked, Asker, DriveError, Driver, NewTask, Patience, Stop};
+pub use driver::{Asked, Asker, BegunRun, DriveError, Driver, NewTask, Patience, Stop};
 pub use durable::{
     AppendOutcome, Durable, DurableError, DurableFuture, Journal, RateLimits, RunMonitor,
     TakenOver, now,

@@ -382,7 +382,10 @@ pub(super) async fn drive_child(driver: Driver, first: Event) -> Result<Run, Dri
     };
     match taken {
         Some(taken) => driver.go_on(taken).await,
-        None => driver.begin(None, first).await,
+        None => {
+            let begun = driver.record_start(None, first).await?;
+            driver.drive(begun).await
+        }
     }
 }
 
