@@ -1,7 +1,7 @@
 //! Binds an agent: from its declaration and some options to an agent with its libraries, its model and the
 //! rules it is under, ready for tasks.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -16,13 +16,13 @@ use windlass_runtime::{
     watch,
 };
 use windlass_spec::server::ServerName;
-use windlass_spec::{Agent, AgentFile, AgentName, Model};
+use windlass_spec::{Agent, AgentFile, AgentName, Model, RunId};
 use windlass_tools::{Tool, ToolLibrary};
 
 use crate::binding::{BindingRecord, StoredBinding};
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
-use crate::libraries::{library_files, unknown};
+use crate::libraries::{files_of, unknown};
 use crate::options::{Attachment, Notice, RunOptions};
 use crate::servers::server_of;
 use crate::service::{Project, Service};
@@ -43,6 +43,27 @@ impl DeclaredAgent {
     pub fn choose(file: AgentFile, name: Option<&str>, place: &str) -> Result<Self, ServiceError> {
         let agent = choose_agent(&file, name, place)?.clone();
         Ok(Self { agent, file })
+    }
+
+    /// The agent of that name in the text of an agent file, or its only top-level agent. `place` is what the
+    /// text is called in messages.
+    ///
+    /// # Errors
+    /// If the text is not a valid agent file, there is no such agent, or it must be named.
+    pub fn read(text: &str, name: Option<&str>, place: &str) -> Result<Self, ServiceError> {
+        let reading = windlass_spec::read(text);
+        match reading.file {
+            Some(file) => Self::choose(file, name, place),
+            None => {
+                let errors = reading
+                    .diagnostics
+                    .iter()
+                    .map(|found| found.message.clone());
+                let errors: Vec<String> = errors.collect();
+                let message = format!("`{place}` is not a valid agent file: {}", errors.join("; "));
+                Err(ServiceError::invalid("invalid_agent_file", message))
+            }
+        }
     }
 
     /// What is declared of it.
@@ -73,7 +94,7 @@ pub struct BoundAgent {
     crew: Crew,
     /// How it was bound, as it is stored with its runs.
     assembly: Map<String, Value>,
-    _watching: Watching,
+    watching: Arc<Watching>,
 }
 
 impl std::fmt::Debug for BoundAgent {
@@ -111,6 +132,26 @@ impl BoundAgent {
     #[must_use]
     pub fn crew(&self) -> &Crew {
         &self.crew
+    }
+
+    /// Records the start of a run and returns it before anything is done, for a door that answers with its id.
+    ///
+    /// # Errors
+    /// If the identity may not run agents, or the journal cannot be written.
+    pub async fn begin(
+        &self,
+        identity: &Identity,
+        new: NewRun,
+        attachment: Attachment,
+    ) -> Result<BegunRun, ServiceError> {
+        let driver = self.driver(identity, attachment)?;
+        let begun = driver.begin(self.task(new)).await?;
+        Ok(BegunRun {
+            driver,
+            begun,
+            service: self.service.clone(),
+            _watching: Arc::clone(&self.watching),
+        })
     }
 
     /// Starts a run and drives it until it ends, waits for a person, or is stopped.
@@ -151,6 +192,47 @@ impl BoundAgent {
             settings: new.settings,
             assembly: self.assembly.clone(),
         }
+    }
+}
+
+/// A run whose start is recorded. If it is dropped, it waits until it is resumed.
+pub struct BegunRun {
+    driver: Driver,
+    begun: windlass_runtime::BegunRun,
+    service: Service,
+    _watching: Arc<Watching>,
+}
+
+impl std::fmt::Debug for BegunRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("BegunRun").field(self.begun.id()).finish()
+    }
+}
+
+impl BegunRun {
+    /// The run's id.
+    #[must_use]
+    pub fn id(&self) -> &RunId {
+        self.begun.id()
+    }
+
+    /// Drives the run until it ends, waits for a person, or is stopped.
+    ///
+    /// # Errors
+    /// If the journal cannot be written. The run can be resumed later.
+    pub async fn drive(self) -> Result<Run, ServiceError> {
+        Ok(self.driver.drive(self.begun).await?)
+    }
+
+    /// Leaves the run to the next worker that can bind it.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub fn leave_to_worker(self) -> Result<RunId, ServiceError> {
+        let run = self.begun.id().clone();
+        drop(self.begun);
+        self.service.store()?.leave(&run)?;
+        Ok(run)
     }
 }
 
@@ -253,7 +335,7 @@ impl Service {
             service: self.clone(),
             crew,
             assembly,
-            _watching: watching,
+            watching: Arc::new(watching),
         })
     }
 
@@ -285,13 +367,7 @@ impl Service {
         project: &Project,
     ) -> BindingRecord {
         let configuration = project.configuration();
-        let files = match options.library.as_slice() {
-            [] => library_files(configuration),
-            named => {
-                let files = named.iter().map(PathBuf::from);
-                files.filter(|file| file.is_file()).collect()
-            }
-        };
+        let files = files_of(&options.library, configuration);
         BindingRecord::of(crew, &files, configuration, self.directory())
     }
 

@@ -140,6 +140,7 @@ fn earlier(
         ..RunQuery::default()
     };
     for found in service.list_runs(identity, &query)? {
+        let found = found.summary;
         let may_stand = matches!(
             found.end,
             None | Some(RunEnd::Completed | RunEnd::IterationLimit | RunEnd::WaitingForPerson)

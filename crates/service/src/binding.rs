@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use windlass_config::Configuration;
 use windlass_core::run::Run;
-use windlass_runtime::{Crew, PROGRAM, text_digest, tools_digest};
+use windlass_runtime::{Crew, PROGRAM, bytes_digest, tools_digest};
 use windlass_spec::server::{Given, Transport};
 
 use crate::options::RunOptions;
@@ -19,12 +19,30 @@ use crate::options::RunOptions;
 pub struct BindingRecord {
     /// The directory relative paths and commands start from.
     pub working_directory: PathBuf,
-    /// The library files, each with the digest of its text.
-    pub files: BTreeMap<PathBuf, String>,
+    /// The library files and the programs and scripts of their commands, each with the digest of its content.
+    /// Programs that are found through `PATH` belong to the machine and are not among them.
+    pub files: FileDigests,
     /// The digest of all bound tools: names, descriptions, schemas.
     pub tools: String,
-    /// The environment variables that libraries and servers take values from.
+    /// The environment variables that libraries and servers take values from, and that were set.
     pub variables: BTreeSet<String>,
+    /// Those that were not set.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unset_variables: BTreeSet<String>,
+}
+
+/// Files, each with the digest of its content.
+pub(crate) type FileDigests = BTreeMap<PathBuf, String>;
+
+/// The digests of these files. One that cannot be read has an empty digest.
+pub(crate) fn file_digests(paths: &[PathBuf]) -> FileDigests {
+    let digest = |path: &PathBuf| {
+        let content = std::fs::read(path);
+        let digest = content.map_or_else(|_| String::new(), |content| bytes_digest(&content));
+        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        (path, digest)
+    };
+    paths.iter().map(digest).collect()
 }
 
 impl BindingRecord {
@@ -35,34 +53,31 @@ impl BindingRecord {
         configuration: &Configuration,
         working_directory: &Path,
     ) -> Self {
-        let mut variables = server_variables(configuration);
-        let mut files = BTreeMap::new();
+        let mut named = server_variables(configuration);
+        let mut files = library_files.to_vec();
         for path in library_files {
             let text = std::fs::read_to_string(path).unwrap_or_default();
             if let Ok(table) = text.parse::<toml::Table>() {
-                library_variables(&toml::Value::Table(table), &mut variables);
+                let table = toml::Value::Table(table);
+                library_variables(&table, &mut named);
+                let directory = path.parent().unwrap_or(Path::new(""));
+                programs(&table, directory, &mut files);
             }
-            let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-            files.insert(path, text_digest(&text));
         }
+        let is_set = |name: &String| std::env::var_os(name).is_some();
+        let (variables, unset_variables) = named.into_iter().partition(is_set);
         Self {
             working_directory: working_directory.to_owned(),
-            files,
+            files: file_digests(&files),
             tools: tools_digest(crew),
             variables,
+            unset_variables,
         }
     }
 
     /// Why a binding made now is not the stored one; nothing if it is.
     pub(crate) fn differences(&self, now: &Self) -> Vec<String> {
-        let mut differences = Vec::new();
-        for (path, digest) in &self.files {
-            match now.files.get(path) {
-                Some(found) if found == digest => {}
-                Some(_) => differences.push(format!("`{}` changed", path.display())),
-                None => differences.push(format!("`{}` is not used any more", path.display())),
-            }
-        }
+        let mut differences = file_differences(&self.files, &now.files);
         if self.tools != now.tools {
             differences.push("the definitions of its tools changed".to_owned());
         }
@@ -72,10 +87,66 @@ impl BindingRecord {
                 self.working_directory.display()
             ));
         }
-        let unset = self.variables.iter();
-        let unset = unset.filter(|name| std::env::var_os(name).is_none());
+        let unset = self.variables.difference(&now.variables);
         differences.extend(unset.map(|name| format!("the variable `{name}` is not set")));
+        let set = self.unset_variables.intersection(&now.variables);
+        differences.extend(set.map(|name| format!("the variable `{name}` is set now")));
         differences
+    }
+
+    /// Which of the files changed since.
+    pub(crate) fn changed_files(&self) -> Vec<String> {
+        let paths: Vec<PathBuf> = self.files.keys().cloned().collect();
+        file_differences(&self.files, &file_digests(&paths))
+    }
+}
+
+fn file_differences(before: &FileDigests, now: &FileDigests) -> Vec<String> {
+    let mut differences = Vec::new();
+    for (path, digest) in before {
+        let path_shown = path.display();
+        match now.get(path) {
+            Some(found) if found == digest => {}
+            Some(found) if found.is_empty() => {
+                differences.push(format!("`{path_shown}` cannot be read"));
+            }
+            Some(_) => differences.push(format!("`{path_shown}` changed")),
+            None => differences.push(format!("`{path_shown}` is not used any more")),
+        }
+    }
+    differences
+}
+
+/// Programs that run the script they are given.
+const INTERPRETERS: [&str; 12] = [
+    "python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "lua", "sh", "bash", "zsh",
+];
+
+/// The files that the commands of a library run: programs that are named by a path, and the scripts of
+/// interpreters.
+fn programs(value: &toml::Value, directory: &Path, files: &mut Vec<PathBuf>) {
+    let toml::Value::Table(table) = value else {
+        return;
+    };
+    for (key, value) in table {
+        match value {
+            toml::Value::Array(words) if key == "command" => {
+                let words: Vec<&str> = words.iter().filter_map(toml::Value::as_str).collect();
+                let Some((program, arguments)) = words.split_first() else {
+                    continue;
+                };
+                let name = Path::new(program).file_name().unwrap_or_default();
+                let is_interpreter = INTERPRETERS.iter().any(|known| name == *known);
+                let own = Some(*program).filter(|program| program.contains('/'));
+                let script = arguments.iter().copied();
+                let script = script.filter(|_| is_interpreter);
+                files.extend(own.into_iter().chain(script).filter_map(|word| {
+                    let inside = [directory.join(word), PathBuf::from(word)];
+                    inside.into_iter().find(|path| path.is_file())
+                }));
+            }
+            value => programs(value, directory, files),
+        }
     }
 }
 
@@ -90,11 +161,15 @@ pub(crate) enum StoredBinding {
 
 impl StoredBinding {
     pub(crate) fn of(run: &Run) -> Self {
-        let kept = Value::Object(run.assembly().clone());
+        Self::of_assembly(run.assembly())
+    }
+
+    pub(crate) fn of_assembly(assembly: &Map<String, Value>) -> Self {
+        let kept = Value::Object(assembly.clone());
         match serde_json::from_value(kept) {
             Ok(options) => Self::Options(Box::new(options)),
             Err(_) => {
-                let program = run.assembly().get(PROGRAM).and_then(Value::as_str);
+                let program = assembly.get(PROGRAM).and_then(Value::as_str);
                 Self::Program(program.map(str::to_owned))
             }
         }

@@ -3,20 +3,31 @@
 
 use std::fmt;
 
+use serde::Serialize;
 use windlass_core::approval::DecideError;
+use windlass_runtime::{DriveError, DurableError};
 use windlass_store::Error;
 
 /// An operation that was refused or failed. Unless its message says otherwise, nothing was changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// Serialized, it is an object with `kind`, `code`, `message` and, if there is one, `hint`. These codes are
+/// stable: `already_decided`, `ambiguous`, `cannot_be_changed`, `cannot_be_marked`, `conflict`, `corrupt`,
+/// `digest_differs`, `digest_needed`, `does_not_fit`, `ended`, `expired`, `failed`, `invalid`,
+/// `no_such_agent`, `no_such_approval`, `no_such_hold`, `no_such_plan`, `no_such_run`, `no_such_task`,
+/// `no_such_tool`, `not_entitled`, `other_arguments`, `owned_elsewhere`, `purged`, `run_exists`,
+/// `same_person`, `scope_missing`, `server_exists`, `store_unavailable`, `too_late`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServiceError {
     kind: ErrorKind,
     code: &'static str,
     message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
 
 /// What kind of error it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// The request is not valid.
     Invalid,
@@ -26,6 +37,8 @@ pub enum ErrorKind {
     NotFound,
     /// It is too late, or the thing is not what the caller thinks it is.
     Conflict,
+    /// The store cannot be reached or written now. The same request may succeed later.
+    Unavailable,
     /// The configuration, a file, the store or another part failed.
     Failed,
 }
@@ -182,6 +195,42 @@ impl From<Error> for ServiceError {
     }
 }
 
+impl From<DurableError> for ServiceError {
+    fn from(error: DurableError) -> Self {
+        let (kind, code) = kind_of(&error);
+        Self::new(kind, code, with_sources(&error))
+    }
+}
+
+impl From<DriveError> for ServiceError {
+    fn from(error: DriveError) -> Self {
+        let (kind, code) = match &error {
+            DriveError::Durable(cause) => kind_of(cause),
+            DriveError::NoSuchRun(_) => (ErrorKind::NotFound, "no_such_run"),
+            _ => (ErrorKind::Failed, "failed"),
+        };
+        Self::new(kind, code, with_sources(&error))
+    }
+}
+
+fn kind_of(error: &DurableError) -> (ErrorKind, &'static str) {
+    match error {
+        DurableError::RunNotFound(_) => (ErrorKind::NotFound, "no_such_run"),
+        DurableError::RunExists(_) => (ErrorKind::Conflict, "run_exists"),
+        DurableError::OwnedElsewhere(_) | DurableError::OwnershipLost(_) => {
+            (ErrorKind::Conflict, "owned_elsewhere")
+        }
+        DurableError::RunEnded(_) => (ErrorKind::Conflict, "ended"),
+        DurableError::RunPurged(_) => (ErrorKind::Conflict, "purged"),
+        DurableError::Conflict(_) => (ErrorKind::Conflict, "conflict"),
+        DurableError::Invalid(_) => (ErrorKind::Invalid, "invalid"),
+        DurableError::Corrupt(_) => (ErrorKind::Failed, "corrupt"),
+        DurableError::Unavailable(_) | DurableError::Closed => {
+            (ErrorKind::Unavailable, "store_unavailable")
+        }
+    }
+}
+
 /// The message of an error with those of its causes.
 pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -220,8 +269,6 @@ failures!(
     windlass_model::ModelError,
     windlass_runtime::ConfigurationError,
     windlass_runtime::CrewError,
-    windlass_runtime::DriveError,
-    windlass_runtime::DurableError,
     windlass_runtime::PlaybookError,
     windlass_store::MemoryError,
     windlass_tools::MergeConflict,

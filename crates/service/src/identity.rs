@@ -27,11 +27,11 @@ pub enum Scope {
     Run,
     /// Decide approvals; undo and release held calls.
     Approve,
-    /// Change what agents work with: memory, playbook, plans, servers.
+    /// Change what agents work with: memory, playbook, plans.
     Operate,
     /// Read everything and decide nothing.
     Audit,
-    /// Everything.
+    /// Everything, also what starts programs: servers and what was accepted of them.
     Admin,
 }
 

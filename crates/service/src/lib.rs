@@ -8,13 +8,15 @@
 //!   by authenticating its caller. What the identity may not do is refused; what belongs to another
 //!   tenant does not exist for it.
 //! - **Runs**: [`Service::bind`] makes a [`BoundAgent`] of a declared agent, [`BoundAgent::start`] gives
-//!   it a task. [`Service::list_runs`], [`Service::show_run`], [`Service::resume`],
+//!   it a task, [`BoundAgent::begin`] answers with the run's id before anything is done. [`Service::list_runs`], [`Service::show_run`], [`Service::resume`],
 //!   [`Service::cancel_run`] and [`Service::events`] are about runs there are.
 //! - **Decisions**: [`Service::list_approvals`], [`Service::show_approval`], [`Service::decide`];
 //!   [`Service::list_holds`], [`Service::change_hold`].
 //! - **Worker**: [`Service::work`] drives every run that can go on, so that a decision is enough.
 //! - **Errors**: a [`ServiceError`] has a kind (for an exit code or an HTTP status), a stable code, a
 //!   message and a hint.
+//!
+//! - **Long lives**: [`Service::reload`] takes up a changed configuration.
 //!
 //! Operations that read or write the store block for as long as the disk takes; an asynchronous door
 //! calls them on a thread that may block. Operations that drive runs are asynchronous.
@@ -51,7 +53,7 @@ mod tools;
 mod worker;
 
 pub use approvals::{Always, ApprovalDetails, DecisionRequest, DecisionTaken, check_open};
-pub use assembly::{BoundAgent, DeclaredAgent, NewRun, named_model};
+pub use assembly::{BegunRun, BoundAgent, DeclaredAgent, NewRun, named_model};
 pub use batch::BatchOptions;
 pub use binding::BindingRecord;
 pub use configuration::{ConfigurationCheck, ConfigurationFile, ConfigurationValues};
@@ -87,7 +89,9 @@ pub use playbook::{
 pub use policies::{
     ExplainedCall, ExplainedDecision, PolicyReplay, PolicySource, RecordedCalls, ReplayedCall,
 };
-pub use runs::{CANCEL_PATIENCE, Cancellation, ResumeOptions, RunEvents, RunQuery, RunStatus};
+pub use runs::{
+    CANCEL_PATIENCE, Cancellation, ListedRun, ResumeOptions, RunEvents, RunQuery, RunStatus,
+};
 pub use servers::{environment_lookup, server_of};
 pub use service::Service;
 pub use tools::{

@@ -14,29 +14,49 @@ use windlass_tools::{
     ToolLibrary, builtin, builtin_libraries, builtin_library,
 };
 
+use crate::binding::file_digests;
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
-use crate::service::{Project, Service, lock};
+use crate::service::{BuiltLibrary, Project, Service, lock};
 
 /// Says which servers' tools the caller is about to use: what stands in their way is reported.
 pub(crate) type Wanted<'w> = Option<&'w dyn Fn(&ServerName) -> bool>;
 
 impl Service {
     /// The libraries of these names, as one; those that the configuration names, and its servers, if there
-    /// are none. Built once for each set of names.
+    /// are none. Built once for each set of names, and again if their files change. What servers offer is
+    /// looked up each time: it is accepted and withdrawn while the service runs.
     pub(crate) fn library(
         &self,
         project: &Project,
         names: &[String],
         wanted: Wanted<'_>,
     ) -> Result<ToolLibrary, ServiceError> {
-        let known = lock(&project.libraries);
-        if let Some((_, library)) = known.iter().find(|(known, _)| known == names) {
-            return Ok(library.clone());
+        let configuration = project.configuration();
+        let has_servers = match names {
+            [] => !configuration.servers().is_empty(),
+            names => names.iter().any(|name| name == LIBRARY),
+        };
+        let paths = files_of(names, configuration);
+        let files = file_digests(&paths);
+        if !has_servers {
+            let known = lock(&project.libraries);
+            let mut known = known.iter();
+            if let Some(known) = known.find(|known| known.names == names && known.files == files) {
+                return Ok(known.library.clone());
+            }
         }
-        drop(known);
-        let library = self.build_library(project.configuration(), names, wanted)?;
-        lock(&project.libraries).push((names.to_vec(), library.clone()));
+        let library = self.build_library(configuration, names, wanted)?;
+        // One that changed while it was read is built again when it is next asked for.
+        if !has_servers && file_digests(&paths) == files {
+            let mut known = lock(&project.libraries);
+            known.retain(|known| known.names != names);
+            known.push(BuiltLibrary {
+                names: names.to_vec(),
+                files,
+                library: library.clone(),
+            });
+        }
         Ok(library)
     }
 
@@ -261,6 +281,17 @@ pub(crate) fn library_files(configuration: &Configuration) -> Vec<PathBuf> {
             Library::BuiltIn => None,
         })
         .collect()
+}
+
+/// The library files among these names; those that a configuration names if there are none.
+pub(crate) fn files_of(names: &[String], configuration: &Configuration) -> Vec<PathBuf> {
+    match names {
+        [] => library_files(configuration),
+        names => {
+            let files = names.iter().map(PathBuf::from);
+            files.filter(|file| file.is_file()).collect()
+        }
+    }
 }
 
 fn from_file(path: &Path) -> Result<ToolLibrary, ServiceError> {

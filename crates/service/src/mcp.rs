@@ -189,7 +189,7 @@ impl Service {
         file: ServerFile,
         connecting: &(dyn Fn(&ServerSettings) + Send + Sync),
     ) -> Result<AddedServer, ServiceError> {
-        identity.require(Scope::Operate)?;
+        identity.require(Scope::Admin)?;
         let before = self.current_configuration()?.configuration;
         let file = EditableFile::open(file, &self.configuration_files(), self.directory())?;
         if before
@@ -257,7 +257,7 @@ impl Service {
         identity: &Identity,
         request: &ServerImport,
     ) -> Result<ImportedServers, ServiceError> {
-        identity.require(Scope::Operate)?;
+        identity.require(Scope::Admin)?;
         let place = &request.place;
         let found = import(&request.text).map_err(|error| {
             let message = format!("`{place}` cannot be taken over: {error}");
@@ -315,7 +315,7 @@ impl Service {
         identity: &Identity,
         name: &str,
     ) -> Result<RemovedServer, ServiceError> {
-        identity.require(Scope::Operate)?;
+        identity.require(Scope::Admin)?;
         let configuration = self.current_configuration()?.configuration;
         let ledger = self.ledger()?;
         let server = ServerName::new(name)
@@ -355,7 +355,7 @@ impl Service {
         tool: &str,
         shown: &Digest,
     ) -> Result<(), ServiceError> {
-        identity.require(Scope::Operate)?;
+        identity.require(Scope::Admin)?;
         let configuration = self.current_configuration()?.configuration;
         let server = &find_server(&configuration, server)?.name;
         let by = identity.principal().to_string();
@@ -392,7 +392,7 @@ impl Service {
         identity: &Identity,
         shown: &ServerProgram,
     ) -> Result<(), ServiceError> {
-        identity.require(Scope::Operate)?;
+        identity.require(Scope::Admin)?;
         let ledger = self.ledger()?;
         Ok(ledger.accept_program(&shown.settings, shown.program.as_ref())?)
     }
@@ -408,7 +408,7 @@ impl Service {
         name: &str,
         present: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<Login, ServiceError> {
-        identity.require(Scope::Operate)?;
+        identity.require(Scope::Admin)?;
         let configuration = self.current_configuration()?.configuration;
         let settings = find_server(&configuration, name)?;
         let directory = self.tokens_directory()?;

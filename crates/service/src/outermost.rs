@@ -12,16 +12,12 @@ use crate::service::Service;
 pub(crate) fn of(store: &Store, run: &RunId) -> Result<RunId, Error> {
     let mut outermost = run.clone();
     loop {
-        let events = store.events(&outermost)?;
-        match events.into_iter().next() {
-            Some((
-                _,
-                Event::Started {
-                    parent: Some(parent),
-                    ..
-                },
+        match store.first_event(&outermost)? {
+            Some(Event::Started {
+                parent: Some(parent),
+                ..
                 // A child is named after its parent, so whatever a damaged journal says, this ends.
-            )) if parent.run.as_str().len() < outermost.as_str().len() => outermost = parent.run,
+            }) if parent.run.as_str().len() < outermost.as_str().len() => outermost = parent.run,
             // The first event of a run that was purged is gone; nobody goes on with that.
             _ => return Ok(outermost),
         }

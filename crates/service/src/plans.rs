@@ -120,9 +120,7 @@ impl Service {
         limit: u32,
     ) -> Result<Vec<StoredPlan>, ServiceError> {
         identity.require(Scope::Read)?;
-        let mut plans = self.store()?.plans(limit)?;
-        plans.retain(|plan| self.find_run(identity, plan.plan.run.as_str()).is_ok());
-        Ok(plans)
+        Ok(self.store()?.plans(identity.tenant().as_str(), limit)?)
     }
 
     /// The plan that an id means: of the plan, or of its run.

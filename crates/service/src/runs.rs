@@ -12,12 +12,13 @@ use windlass_store::{
     ApprovalFilter, Error, HoldFilter, Purged, RunFilter, RunState, RunSummary, Store,
 };
 
+use crate::assembly::BoundAgent;
 use crate::binding::StoredBinding;
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::options::Attachment;
 use crate::outermost::{self, is_part_of};
-use crate::service::Service;
+use crate::service::{Service, blocking};
 
 /// How long a process is given to stop its run.
 pub const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
@@ -41,6 +42,15 @@ pub struct RunQuery {
     pub task_id: Option<String>,
 }
 
+/// A run in a list.
+#[derive(Debug, Clone)]
+pub struct ListedRun {
+    /// The run in a line.
+    pub summary: RunSummary,
+    /// Why only its program can resume it, or why no worker does, as in [`RunStatus::waits_for_program`].
+    pub waits_for_program: Option<String>,
+}
+
 /// Where a run stands: what it did, what it waits for, and what can be done about it.
 #[derive(Debug, Clone)]
 pub struct RunStatus {
@@ -54,7 +64,8 @@ pub struct RunStatus {
     pub questions: Vec<Approval>,
     /// The open holds of the run and of those that work for it.
     pub holds: Vec<Hold>,
-    /// The program that has to resume it, if no other can: its tools are functions of that program.
+    /// Why it waits for its program: its tools are functions of that program, or the files it was bound to
+    /// changed since, so that no worker resumes it. `None` while it waits for a person, and after its end.
     pub waits_for_program: Option<String>,
 }
 
@@ -85,7 +96,7 @@ impl Service {
         &self,
         identity: &Identity,
         query: &RunQuery,
-    ) -> Result<Vec<RunSummary>, ServiceError> {
+    ) -> Result<Vec<ListedRun>, ServiceError> {
         identity.require(Scope::Read)?;
         let filter = RunFilter {
             tenant: Some(identity.tenant().to_string()),
@@ -94,7 +105,20 @@ impl Service {
             state: query.state,
             task_id: query.task_id.clone(),
         };
-        Ok(self.store()?.runs(&filter)?)
+        let store = self.store()?;
+        let pending = store.approvals(&ApprovalFilter::pending(), self.now())?;
+        let listed = store.runs(&filter)?.into_iter().map(|summary| {
+            let is_asked = |asked: &Approval| is_part_of(asked.run(), &summary.run);
+            let waits_for_program = match pending.iter().any(is_asked) {
+                true => None,
+                false => waits_for_program(&store, &summary)?,
+            };
+            Ok(ListedRun {
+                summary,
+                waits_for_program,
+            })
+        });
+        listed.collect()
     }
 
     /// Where a run stands. It is named by its id or the start of it.
@@ -110,10 +134,10 @@ impl Service {
             Err(error) => return Err(error.into()),
         };
         let (questions, holds) = self.waits_of(&store, &summary.run)?;
-        let program = run.as_ref().and_then(|run| match StoredBinding::of(run) {
-            StoredBinding::Program(program) if run.end().is_none() => program,
-            _ => None,
-        });
+        let program = match questions.is_empty() {
+            true => waits_for_program(&store, &summary)?,
+            false => None,
+        };
         Ok(RunStatus {
             outermost: outermost::of(&store, &summary.run)?,
             waits_for_program: program,
@@ -182,6 +206,24 @@ impl Service {
         attachment: Attachment,
     ) -> Result<Run, ServiceError> {
         identity.require(Scope::Run)?;
+        let (service, caller) = (self.clone(), identity.clone());
+        let (id, options) = (id.to_owned(), options.clone());
+        let ready = blocking(move || service.prepare_resume(&caller, &id, &options)).await?;
+        match ready {
+            Resumption::Ended(run) => Ok(*run),
+            Resumption::Bound(run, bound) => {
+                let driver = bound.driver(identity, attachment)?;
+                Ok(driver.resume(&run).await?)
+            }
+        }
+    }
+
+    fn prepare_resume(
+        &self,
+        identity: &Identity,
+        id: &str,
+        options: &ResumeOptions,
+    ) -> Result<Resumption, ServiceError> {
         let (summary, store) = self.find_run(identity, id)?;
         let id = summary.run;
         let run = store.fold(&id)?;
@@ -193,7 +235,7 @@ impl Service {
         }
         // A process may have died between the last event and the note that it was the last.
         if summary.state == RunState::Ended {
-            return Ok(run);
+            return Ok(Resumption::Ended(Box::new(run)));
         }
         let mut stored = self.stored_options(&run)?;
         stored.answered = answered(&store, &run)?;
@@ -204,8 +246,7 @@ impl Service {
             stored.model = Some(model.clone());
         }
         let bound = self.bind_again(identity, &run, &stored)?;
-        let driver = bound.driver(identity, attachment)?;
-        Ok(driver.resume(&id).await?)
+        Ok(Resumption::Bound(id, Box::new(bound)))
     }
 
     /// Cancels a run and those that work for it. A process that has it is told through its inbox and given
@@ -219,6 +260,27 @@ impl Service {
         id: &str,
     ) -> Result<Cancellation, ServiceError> {
         identity.require(Scope::Run)?;
+        let (service, caller, id) = (self.clone(), identity.clone(), id.to_owned());
+        let asked = blocking(move || service.request_cancel(&caller, &id)).await?;
+        let (id, inner, store) = asked;
+        // The inner ones first: as long as the outer one is open, it can be cancelled once more.
+        let deadline = Instant::now() + CANCEL_PATIENCE;
+        for run in &inner {
+            self.end_run(run, identity, deadline).await?;
+        }
+        let ended = self.end_run(&id, identity, deadline).await?;
+        Ok(Cancellation {
+            summary: store.summary(&id)?,
+            was_owned: ended == Ended::Elsewhere,
+        })
+    }
+
+    /// Asks the owners of a run and of those that work for it to stop.
+    fn request_cancel(
+        &self,
+        identity: &Identity,
+        id: &str,
+    ) -> Result<(RunId, Vec<RunId>, Arc<Store>), ServiceError> {
         let (summary, store) = self.find_run(identity, id)?;
         let (id, person) = (summary.run, identity.person());
         store.request_cancel(&id, person, self.now())?;
@@ -230,16 +292,7 @@ impl Service {
                 Err(error) => return Err(error.into()),
             }
         }
-        // The inner ones first: as long as the outer one is open, it can be cancelled once more.
-        let deadline = Instant::now() + CANCEL_PATIENCE;
-        for run in &inner {
-            self.end_run(run, identity, deadline).await?;
-        }
-        let ended = self.end_run(&id, identity, deadline).await?;
-        Ok(Cancellation {
-            summary: store.summary(&id)?,
-            was_owned: ended == Ended::Elsewhere,
-        })
+        Ok((id, inner, store))
     }
 
     /// Ends a run if no process has it; else waits for the process that has.
@@ -323,6 +376,45 @@ impl RunEvents {
                 (false, _) => self.ready = events.into_iter(),
             }
         }
+    }
+}
+
+/// A run that is about to be resumed.
+enum Resumption {
+    /// It has ended; there is nothing to resume.
+    Ended(Box<Run>),
+    Bound(RunId, Box<BoundAgent>),
+}
+
+/// Why a run waits for its program, whatever else it waits for.
+fn waits_for_program(store: &Store, summary: &RunSummary) -> Result<Option<String>, ServiceError> {
+    if summary.state == RunState::Ended || store.is_owned(&summary.run)? {
+        return Ok(None);
+    }
+    // The run of a sub-agent is resumed with the one it works for.
+    let Some(Event::Started {
+        assembly,
+        parent: None,
+        ..
+    }) = store.first_event(&summary.run)?
+    else {
+        return Ok(None);
+    };
+    Ok(match StoredBinding::of_assembly(&assembly) {
+        StoredBinding::Program(program) => Some(functions_of(program.as_deref())),
+        StoredBinding::Options(options) => {
+            let changed = options.binding.map(|binding| binding.changed_files());
+            let changed = changed.filter(|changed| !changed.is_empty());
+            changed.map(|changed| changed.join(", "))
+        }
+    })
+}
+
+/// Says that the tools of a run are functions of a program.
+pub(crate) fn functions_of(program: Option<&str>) -> String {
+    match program {
+        Some(program) => format!("its tools are functions of the program `{program}`"),
+        None => "its tools are functions of the program that started it".to_owned(),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::env;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use windlass_config::Configuration;
 use windlass_mcp::Ledger;
@@ -13,6 +13,7 @@ use windlass_spec::Timestamp;
 use windlass_store::{RunSummary, Store};
 use windlass_tools::ToolLibrary;
 
+use crate::binding::FileDigests;
 use crate::error::ServiceError;
 use crate::identity::Identity;
 use crate::options::{LearningOverride, Notice, Overrides, RunOptions};
@@ -38,7 +39,7 @@ struct Shared {
     overrides: Overrides,
     /// Where the service was opened.
     directory: PathBuf,
-    own: OnceLock<Result<Arc<Project>, ConfigurationError>>,
+    own: Mutex<Option<Arc<Project>>>,
     /// The configurations of runs that were started under another one.
     others: Mutex<Vec<(ConfigurationFiles, Arc<Project>)>>,
     stored: Mutex<Option<Stored>>,
@@ -50,8 +51,17 @@ pub(crate) struct Project {
     pub(crate) files: ConfigurationFiles,
     pub(crate) read: Read,
     pub(crate) configured: Configured,
-    /// The libraries built so far, by the names they were asked for.
-    pub(crate) libraries: Mutex<Vec<(Vec<String>, ToolLibrary)>>,
+    /// The libraries built so far.
+    pub(crate) libraries: Mutex<Vec<BuiltLibrary>>,
+}
+
+/// A library that was built.
+pub(crate) struct BuiltLibrary {
+    /// The names it was asked for by.
+    pub(crate) names: Vec<String>,
+    /// The files it was built from, each with the digest of its content then.
+    pub(crate) files: FileDigests,
+    pub(crate) library: ToolLibrary,
 }
 
 impl Project {
@@ -83,7 +93,7 @@ impl Service {
                 files,
                 overrides,
                 directory,
-                own: OnceLock::new(),
+                own: Mutex::default(),
                 others: Mutex::default(),
                 stored: Mutex::default(),
                 servers: ServerPool::default(),
@@ -116,19 +126,40 @@ impl Service {
         self.shared.files.clone()
     }
 
-    /// The configuration of the service, read once.
+    /// Reads the configuration again, for a door that lives long: what is bound from now on is bound under
+    /// it. Returns whether it changed. Agents that are bound already follow their files by themselves.
+    ///
+    /// # Errors
+    /// If it cannot be used; the previous one is kept.
+    pub fn reload(&self) -> Result<bool, ServiceError> {
+        let read = self.read(self.own_files())?;
+        lock(&self.shared.others).clear();
+        let mut own = lock(&self.shared.own);
+        let is_same = own.as_ref().is_some_and(|own| own.read == read.read);
+        if !is_same {
+            *own = Some(Arc::new(read));
+        }
+        Ok(!is_same)
+    }
+
+    /// The configuration of the service, read once. One that cannot be used is read again the next time.
     pub(crate) fn project(&self) -> Result<Arc<Project>, ServiceError> {
-        let own = self.shared.own.get_or_init(|| {
-            let overrides = &self.shared.overrides;
-            let files = under(
-                self.shared.files.clone(),
-                overrides.policies.as_deref(),
-                overrides.environment.as_deref(),
-                overrides.learning,
-            );
-            self.read(files).map(Arc::new)
-        });
-        Ok(own.clone()?)
+        let mut own = lock(&self.shared.own);
+        if let Some(own) = &*own {
+            return Ok(Arc::clone(own));
+        }
+        let read = Arc::new(self.read(self.own_files())?);
+        Ok(Arc::clone(own.insert(read)))
+    }
+
+    fn own_files(&self) -> ConfigurationFiles {
+        let overrides = &self.shared.overrides;
+        under(
+            self.shared.files.clone(),
+            overrides.policies.as_deref(),
+            overrides.environment.as_deref(),
+            overrides.learning,
+        )
     }
 
     /// The configuration that holds for a run with these options: the service's own, unless the run was
@@ -229,7 +260,8 @@ impl Service {
         Ok(Arc::clone(self.stored()?.store()))
     }
 
-    /// What is known of MCP servers.
+    /// What is known of MCP servers. They are the service's, not a tenant's: whoever administers the service
+    /// accepts what they offer, for all tenants.
     pub(crate) fn ledger(&self) -> Result<Ledger, ServiceError> {
         let stored = self.stored()?;
         let tenant = stored.who().tenant.to_string();
@@ -261,12 +293,8 @@ impl Service {
         id: &str,
     ) -> Result<(RunSummary, Arc<Store>), ServiceError> {
         let store = self.store()?;
-        let run = store.find(id)?;
-        let summary = store.summary(&run)?;
-        if summary.tenant != identity.tenant().as_str() {
-            return Err(windlass_store::Error::NoSuchRun(run).into());
-        }
-        Ok((summary, store))
+        let run = store.find(identity.tenant().as_str(), id)?;
+        Ok((store.summary(&run)?, store))
     }
 
     /// The time now, by the clock that runs go by.
@@ -315,6 +343,14 @@ fn set(name: &str) -> Option<PathBuf> {
     env::var_os(name)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)
+}
+
+/// Does work that blocks, on a thread that may.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ServiceError> + Send + 'static,
+) -> Result<T, ServiceError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| ServiceError::failed(error.to_string()))?
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

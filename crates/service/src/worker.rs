@@ -5,22 +5,23 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use windlass_core::approval::Principal;
-use windlass_core::durable::ResumeReason;
-use windlass_core::run::Run;
-use windlass_runtime::{DriveError, Durable as _, DurableError, Stop, Watch};
+use windlass_core::durable::{ResumableRun, ResumeReason};
+use windlass_core::run::{Next, Run};
+use windlass_runtime::{Durable as _, Progress, Stop, Watch};
 use windlass_spec::{NonEmptyText, RunId};
-use windlass_store::{RunSummary, Store};
+use windlass_store::{RunState, RunSummary, Store};
 
 use crate::assembly::BoundAgent;
 use crate::binding::StoredBinding;
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::options::{Attachment, Notice};
-use crate::runs::answered;
+use crate::runs::{answered, functions_of};
 use crate::service::Service;
 
 /// The file that every worker of a data directory holds a shared lock on.
@@ -32,8 +33,12 @@ const PERIOD: Duration = Duration::from_millis(200);
 /// How often it ends the questions that nobody answered in time.
 const SWEEP_PERIOD: Duration = Duration::from_secs(1);
 
-/// How long a run is left alone that could not be bound or driven.
-const BACK_OFF: Duration = Duration::from_secs(30);
+/// How long a run is left alone at first that could not be bound or driven, or that made no progress; then
+/// twice as long each time.
+const BACK_OFF: Duration = Duration::from_secs(1);
+
+/// The longest it is left alone.
+const MAX_BACK_OFF: Duration = Duration::from_secs(300);
 
 /// How a worker works.
 #[derive(Clone)]
@@ -93,10 +98,12 @@ impl Service {
     ) -> Result<(), ServiceError> {
         identity.require(Scope::Operate)?;
         identity.require(Scope::Run)?;
+        // The store makes the directory.
+        let store = self.store()?;
         let _lock = lock_shared(&self.data_directory()?.join(LOCK))?;
         let mut worker = Worker {
             service: self.clone(),
-            store: self.store()?,
+            store,
             tenant: identity.tenant().clone(),
             left_alone: HashMap::new(),
             driving: HashSet::new(),
@@ -115,10 +122,9 @@ impl Service {
         let mut options = match StoredBinding::of(run) {
             StoredBinding::Options(options) => *options,
             StoredBinding::Program(program) => {
-                let program = program.map(|program| format!(" `{program}`"));
                 return Err(format!(
-                    "waiting for its program{}: its tools are functions of that program",
-                    program.unwrap_or_default()
+                    "waiting for its program: {}",
+                    functions_of(program.as_deref())
                 ));
             }
         };
@@ -127,6 +133,11 @@ impl Service {
         let Some(stored) = options.binding.clone() else {
             return Err("it was stored without what it was bound to".to_owned());
         };
+        // Before it is bound and after: what is bound is what the files held in between.
+        let changed = stored.changed_files();
+        if !changed.is_empty() {
+            return Err(format!("waiting for its program: {}", changed.join(", ")));
+        }
         let bound = self
             .bind_again(identity, run, &options)
             .map_err(|error| error.to_string())?;
@@ -149,11 +160,25 @@ struct Worker {
     service: Service,
     store: Arc<Store>,
     tenant: NonEmptyText,
-    /// Runs that could not be bound or driven, and until when they are left alone.
-    left_alone: HashMap<RunId, Instant>,
+    /// Runs that could not be bound or driven, or made no progress.
+    left_alone: HashMap<RunId, LeftAlone>,
     driving: HashSet<RunId>,
-    running: JoinSet<(RunId, Result<Run, ServiceError>)>,
+    running: JoinSet<(RunId, ResumeReason, Result<Driven, ServiceError>)>,
     options: WorkerOptions,
+}
+
+/// A run that is left alone for a while, unless there is something else to do for it.
+struct LeftAlone {
+    reason: ResumeReason,
+    until: Instant,
+    delay: Duration,
+}
+
+/// How far a worker got with a run.
+struct Driven {
+    run: Run,
+    /// Whether more happened than that it was resumed.
+    has_progressed: bool,
 }
 
 impl Worker {
@@ -171,8 +196,8 @@ impl Worker {
             let (after_step, at_once) = (&self.options.stop.after_step, &self.options.stop.at_once);
             tokio::select! {
                 Some(done) = self.running.join_next() => {
-                    if let Ok((run, result)) = done {
-                        self.settle(run, result);
+                    if let Ok((run, reason, result)) = done {
+                        self.settle(run, reason, result);
                     }
                 }
                 () = after_step.cancelled() => {}
@@ -199,11 +224,12 @@ impl Worker {
             let Some(done) = done else {
                 break;
             };
-            if let Ok((run, result)) = done {
-                if result.as_ref().is_ok_and(|run| run.standing().is_some()) {
+            if let Ok((run, reason, result)) = done {
+                let has_stood = |driven: &Driven| driven.run.standing().is_some();
+                if result.as_ref().is_ok_and(has_stood) {
                     left.remove(&run);
                 }
-                self.settle(run, result);
+                self.settle(run, reason, result);
             }
         }
         for run in left {
@@ -227,44 +253,46 @@ impl Worker {
             if self.running.len() >= self.options.jobs.max(1) {
                 break;
             }
-            let is_let_go =
-                found.reason == ResumeReason::OwnerGone && self.store.was_let_go(&found.run);
             let is_left_alone = self
                 .left_alone
                 .get(&found.run)
-                .is_some_and(|until| Instant::now() < *until);
-            if is_let_go
-                || is_left_alone
+                .is_some_and(|left| left.reason == found.reason && Instant::now() < left.until);
+            if is_left_alone
                 || found.tenant != self.tenant.as_str()
                 || self.driving.contains(&found.run)
+                || self.was_stopped(&found)?
             {
                 continue;
             }
-            has_taken |= self.take(&found.run, found.reason);
+            has_taken |= self.take(&found.run, found.reason).await;
         }
         Ok(has_taken)
     }
 
+    /// Whether a person stopped a run and has commanded nothing since: it waits for `runs resume`.
+    fn was_stopped(&self, found: &ResumableRun) -> Result<bool, ServiceError> {
+        Ok(found.reason != ResumeReason::Command
+            && self.store.summary(&found.run)?.state == RunState::Open
+            && self.store.was_let_go(&found.run))
+    }
+
     /// Takes one run, if it can be bound as it was.
-    fn take(&mut self, run: &RunId, reason: ResumeReason) -> bool {
-        let bound = self.bind(run);
-        let (bound, identity) = match bound {
-            Ok(bound) => bound,
+    async fn take(&mut self, run: &RunId, reason: ResumeReason) -> bool {
+        let (service, store, id) = (self.service.clone(), Arc::clone(&self.store), run.clone());
+        let bound = tokio::task::spawn_blocking(move || bind(&service, &store, &id, reason)).await;
+        let bound = bound.unwrap_or_else(|error| Err(error.to_string()));
+        let (bound, identity, events) = match bound {
+            Ok(Some(bound)) => bound,
+            // What is due has to wait for a person first.
+            Ok(None) => {
+                self.leave_alone(run.clone(), reason);
+                return false;
+            }
             Err(why) => {
-                let is_news = self.leave_alone(run.clone());
-                if is_news {
-                    self.service.notify(&Notice::RunNotTaken {
-                        run: run.clone(),
-                        reason: why,
-                    });
-                }
+                self.refuse(run.clone(), reason, why);
                 return false;
             }
         };
-        self.service.notify(&Notice::RunTaken {
-            run: run.clone(),
-            reason: reason.as_str(),
-        });
         self.driving.insert(run.clone());
         let attachment = Attachment {
             // Who stops the worker does not cancel its runs.
@@ -272,61 +300,106 @@ impl Worker {
                 after_step: self.options.stop.after_step.clone(),
                 ..Stop::default()
             },
-            watch: self.options.watch.clone(),
+            watch: Some(self.watch(run, reason)),
             ..Attachment::default()
         };
-        let run = run.clone();
+        let (store, run) = (Arc::clone(&self.store), run.clone());
         self.running.spawn(async move {
-            let result = match bound.driver(&identity, attachment) {
-                Ok(driver) => driver.resume(&run).await.map_err(driven),
-                Err(error) => Err(error),
+            let resumed = async {
+                let driver = bound.driver(&identity, attachment)?;
+                let driven = driver.resume(&run).await?;
+                Ok(Driven {
+                    // One more is the event that it was resumed.
+                    has_progressed: store.summary(&run)?.events > events + 1,
+                    run: driven,
+                })
             };
-            (run, result)
+            let result = resumed.await;
+            (run, reason, result)
         });
         true
     }
 
-    fn bind(&self, run: &RunId) -> Result<(BoundAgent, Identity), String> {
-        let folded = self.store.fold(run).map_err(|error| error.to_string())?;
-        let summary = self.store.summary(run).map_err(|error| error.to_string())?;
-        let identity = owner(&summary)?;
-        let bound = self.service.bind_identically(&identity, &folded)?;
-        Ok((bound, identity))
+    /// Reports that a run is driven when its first event shows that it is, then what happens in it.
+    fn watch(&self, run: &RunId, reason: ResumeReason) -> Watch {
+        let (service, inner) = (self.service.clone(), self.options.watch.clone());
+        let (run, is_reported) = (run.clone(), AtomicBool::new(false));
+        Arc::new(move |id: &RunId, progress: Progress<'_>| {
+            if !is_reported.swap(true, Ordering::Relaxed) {
+                service.notify(&Notice::RunTaken {
+                    run: run.clone(),
+                    reason: reason.as_str(),
+                });
+            }
+            if let Some(inner) = &inner {
+                inner(id, progress);
+            }
+        })
     }
 
-    fn settle(&mut self, run: RunId, result: Result<Run, ServiceError>) {
+    fn settle(&mut self, run: RunId, reason: ResumeReason, result: Result<Driven, ServiceError>) {
         self.driving.remove(&run);
         match result {
-            Ok(_) => {
+            Ok(driven) if driven.has_progressed || driven.run.end().is_some() => {
                 self.left_alone.remove(&run);
             }
-            // Another process has it now, or it has ended.
-            Err(error) if error.code() == "owned_elsewhere" => {}
-            Err(error) => {
-                if self.leave_alone(run.clone()) {
-                    self.service.notify(&Notice::RunNotTaken {
-                        run,
-                        reason: error.to_string(),
-                    });
-                }
+            Ok(_) => {
+                self.leave_alone(run, reason);
             }
+            // Another process has it now, or it has ended.
+            Err(error) if ["owned_elsewhere", "ended"].contains(&error.code()) => {}
+            Err(error) => self.refuse(run, reason, error.to_string()),
+        }
+    }
+
+    /// Leaves a run alone that cannot be driven here, and reports why the first time.
+    fn refuse(&mut self, run: RunId, reason: ResumeReason, why: String) {
+        if self.leave_alone(run.clone(), reason) {
+            self.service
+                .notify(&Notice::RunNotTaken { run, reason: why });
         }
     }
 
     /// Leaves a run alone for a while. Whether that is new.
-    fn leave_alone(&mut self, run: RunId) -> bool {
-        let until = Instant::now() + BACK_OFF;
-        self.left_alone.insert(run, until).is_none()
+    fn leave_alone(&mut self, run: RunId, reason: ResumeReason) -> bool {
+        let before = self.left_alone.get(&run);
+        let delay = match before {
+            Some(before) if before.reason == reason => (before.delay * 2).min(MAX_BACK_OFF),
+            _ => BACK_OFF,
+        };
+        let is_new = before.is_none();
+        let until = Instant::now() + delay;
+        let left = LeftAlone {
+            reason,
+            until,
+            delay,
+        };
+        self.left_alone.insert(run, left);
+        is_new
     }
 }
 
-fn driven(error: DriveError) -> ServiceError {
-    match error {
-        DriveError::Durable(DurableError::OwnedElsewhere(_) | DurableError::RunEnded(_)) => {
-            ServiceError::conflict("owned_elsewhere", error.to_string())
-        }
-        other => other.into(),
+/// Binds a run as it was, on whose behalf, and how many events it has; nothing if it could only wait.
+#[expect(clippy::type_complexity, reason = "used once")]
+fn bind(
+    service: &Service,
+    store: &Store,
+    run: &RunId,
+    reason: ResumeReason,
+) -> Result<Option<(BoundAgent, Identity, u64)>, String> {
+    let folded = store.fold(run).map_err(|error| error.to_string())?;
+    let is_due = || folded.held_calls().any(|(_, until)| until <= service.now());
+    if reason == ResumeReason::HoldDue
+        && matches!(folded.next(), Next::Wait(waiting) if waiting.for_person)
+        && !is_due()
+    {
+        return Ok(None);
     }
+    service.reload().map_err(|error| error.to_string())?;
+    let summary = store.summary(run).map_err(|error| error.to_string())?;
+    let identity = owner(&summary)?;
+    let bound = service.bind_identically(&identity, &folded)?;
+    Ok(Some((bound, identity, summary.events)))
 }
 
 /// On whose behalf a run acts, whoever drives it.

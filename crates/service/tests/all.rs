@@ -68,7 +68,10 @@ async fn a_run_belongs_to_the_tenant_that_started_it_and_does_not_exist_for_othe
     let listed = service.list_runs(&ours, &RunQuery::default()).unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!(
-        (listed[0].tenant.as_str(), listed[0].principal.as_str()),
+        (
+            listed[0].summary.tenant.as_str(),
+            listed[0].summary.principal.as_str()
+        ),
         ("ours", "ada")
     );
 

@@ -92,7 +92,7 @@ impl Service {
         identity: &Identity,
         name: &str,
     ) -> Result<InspectedServer, ServiceError> {
-        identity.require(Scope::Operate)?;
+        identity.require(Scope::Admin)?;
         let configuration = self.current_configuration()?.configuration;
         let settings = find_server(&configuration, name)?;
         let options = self.server_options(settings, &configuration)?;
