@@ -20,7 +20,7 @@ use super::live::bar;
 use super::program::{Notices, Program};
 use super::run::block_on;
 use super::tasks::Tasks;
-use super::terminal::{complain, put, visible};
+use super::terminal::{complain, put, tell_progress, visible_line};
 use super::{Outcome, gaps};
 
 pub(super) fn run(
@@ -109,7 +109,7 @@ fn warnings(bar: &ProgressBar) -> Watch {
         let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.insert(warning.to_owned()) {
             // Whoever reads may go away; the batch goes on.
-            let _ = bar.suspend(|| complain(&format!("warning: {warning}")));
+            let _ = bar.suspend(|| complain(&format!("warning: {}", visible_line(warning))));
         }
     })
 }
@@ -138,10 +138,10 @@ fn tell(task: &TaskInput, run: Option<&Run>, bar: &ProgressBar) -> anyhow::Resul
         told.extend(gaps::lines(gap));
     }
     for told in told {
-        let told = format!("{}: {told}", task.task_id);
+        let told = visible_line(&format!("{}: {told}", task.task_id));
         match bar.is_hidden() {
-            true => complain(&told)?,
-            false => bar.println(visible(&told)),
+            true => tell_progress(&told)?,
+            false => bar.println(told),
         }
     }
     Ok(exit_code(run))

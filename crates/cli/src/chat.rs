@@ -4,7 +4,6 @@
 
 mod input;
 
-use std::io::IsTerminal as _;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ use super::live::Live;
 use super::program::{Notices, Program};
 use super::report::Reporter;
 use super::run::{block_on, choose, watch};
-use super::terminal::{complain, say};
+use super::terminal::{complain, is_read_by_person, say, visible_block};
 use super::trace::drawn;
 use super::{Outcome, approvals, gaps};
 
@@ -210,7 +209,7 @@ impl Talk<'_> {
                     true => stop.at_once.cancel(),
                     false => {
                         // On a terminal, what is waited for stands in the current line.
-                        let line_break = if std::io::stderr().is_terminal() { "\n" } else { "" };
+                        let line_break = if is_read_by_person() { "\n" } else { "" };
                         complain(&format!(
                             "{line_break}stopping after this step; interrupt again to stop at once"
                         ))?;
@@ -259,6 +258,7 @@ fn show(run: &Run, service: &Service, identity: &Identity) -> anyhow::Result<Str
             return Ok("(I was stopped before I could answer.)".to_owned());
         }
         Some(RunEnd::Failed { category, message }) => {
+            let message = visible_block(&message);
             complain(&format!("error: {message}\nhint: {}", category.guidance()))?;
             return Ok(format!("(I could not answer: {category}.)"));
         }
@@ -296,7 +296,7 @@ fn told_tools(agent: &Agent) -> String {
             tool.name(),
             risk.level,
             risk.source,
-            tool.description()
+            visible_block(tool.description())
         )
     });
     let agents = agent.agents().iter().map(|name| format!("{name}  agent"));

@@ -6,7 +6,8 @@ use windlass_service::{Identity, Onward, Service};
 use windlass_spec::{ErrorCategory, RunId};
 use windlass_store::RunState;
 
-use super::rendered::seen;
+use super::rendered::on_one_line;
+use super::terminal::visible_block;
 
 /// The exit code for a run that ended, waits for a person, or was stopped before its end.
 pub(super) fn exit_code(run: &Run) -> u8 {
@@ -26,8 +27,9 @@ pub(super) fn why_early(end: &RunEnd) -> Option<String> {
         RunEnd::Failed {
             category: ErrorCategory::InvalidOutput,
             message,
-        } => format!("error: {message}"),
+        } => format!("error: {}", visible_block(message)),
         RunEnd::Failed { category, message } => {
+            let message = visible_block(message);
             format!("error: {message}\nhint: {}", category.guidance())
         }
     })
@@ -50,7 +52,7 @@ pub(super) fn what_it_waits_for(
         };
         lines.push(format!(
             "a person is asked: {what}{}",
-            seen(asked.headline().as_str())
+            on_one_line(asked.headline().as_str())
         ));
         lines.push(format!("  windlass approvals show {}", question.call()));
     }

@@ -17,7 +17,7 @@ use super::moments::ago;
 use super::program::Program;
 use super::report::Reporter;
 use super::table::{one_line, say_table};
-use super::terminal::{complain, put, say};
+use super::terminal::{complain, put, say, visible_line};
 
 pub(super) use windlass_service::{gaps_of_run as of_run, unreported_gap as untold};
 
@@ -162,9 +162,14 @@ fn in_full(missing: &MissingTool, now: Timestamp) -> Value {
 
 /// What a person is told of a gap, and where to read on.
 pub(super) fn told(report: &ToolGapReport) -> String {
+    told_lines(report).join("\n")
+}
+
+/// The same, line by line.
+pub(super) fn told_lines(report: &ToolGapReport) -> Vec<String> {
     let mut lines = lines(report);
     lines.push("   windlass gaps list tells what else was missing".to_owned());
-    lines.join("\n")
+    lines
 }
 
 /// What a person is told of a gap: a line for each thing that is missing.
@@ -180,7 +185,8 @@ pub(super) fn lines(report: &ToolGapReport) -> Vec<String> {
             .iter()
             .find(|about| about.capability == *missing);
         if let Some(because) = about.and_then(|about| about.because.as_ref()) {
-            lines.push(format!("gap: {}: {because}", shortened(missing.as_str())));
+            let what = shortened(missing.as_str());
+            lines.push(visible_line(&format!("gap: {what}: {because}")));
             continue;
         }
         let near: Vec<String> = about
@@ -193,10 +199,8 @@ pub(super) fn lines(report: &ToolGapReport) -> Vec<String> {
             true => String::new(),
             false => format!(" (nearest: {})", near.join(", ")),
         };
-        lines.push(format!(
-            "gap: {when}: {}{near}",
-            shortened(missing.as_str())
-        ));
+        let what = shortened(missing.as_str());
+        lines.push(visible_line(&format!("gap: {when}: {what}{near}")));
     }
     lines
 }

@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use windlass_spec::{RunId, Timestamp};
 use windlass_tools::ToolProgress;
 
 use super::moments::left;
-use super::terminal::{complain, visible, visible_line};
+use super::terminal::{is_read_by_person, tell_progress, visible_line};
 
 /// Shows a run while it goes on.
 pub(super) struct Live {
@@ -29,7 +28,7 @@ pub(super) struct Live {
 impl Live {
     /// With a spinner if a person watches.
     pub(super) fn new() -> Self {
-        let spinner = match std::io::stderr().is_terminal() {
+        let spinner = match is_read_by_person() {
             true => ProgressBar::new_spinner(),
             false => ProgressBar::hidden(),
         };
@@ -74,7 +73,7 @@ impl Live {
         match progress {
             Progress::Event(event) => {
                 let is_known = self.is_known(run, event);
-                if let Some(line) = told(run, event).filter(|_| !is_known) {
+                for line in told(run, event).iter().filter(|_| !is_known) {
                     self.line(line.trim_end());
                 }
                 self.spinner.set_message(awaited(event));
@@ -110,10 +109,12 @@ impl Live {
         }
     }
 
+    /// Writes one line, whatever the text holds: models and tools give their own names and words.
     fn line(&self, text: &str) {
+        let line = visible_line(text);
         match self.spinner.is_hidden() {
-            true => drop(complain(text)),
-            false => self.spinner.println(visible(text)),
+            true => drop(tell_progress(&line)),
+            false => self.spinner.println(line),
         }
     }
 }
@@ -142,8 +143,9 @@ fn awaited(event: &Event) -> &'static str {
     }
 }
 
-/// What a person is told of an event, if it is worth a line. What sub-agents do stands further in.
-fn told(run: &RunId, event: &Event) -> Option<String> {
+/// What a person is told of an event, a line each; nothing if it is not worth one. What sub-agents do stands
+/// further in.
+fn told(run: &RunId, event: &Event) -> Vec<String> {
     let depth = run.as_str().matches('.').count() / 2;
     let margin = "   ".repeat(depth);
     let line = match event {
@@ -152,12 +154,16 @@ fn told(run: &RunId, event: &Event) -> Option<String> {
             let calls: Vec<&str> = answer.calls.iter().map(|call| call.tool.as_str()).collect();
             format!("{turn}. {} {}", calls.join(", "), shortened(thought))
         }
-        Event::Offered { gap: Some(gap), .. } => super::gaps::told(gap),
+        Event::Offered { gap: Some(gap), .. } => {
+            let lines = super::gaps::told_lines(gap).into_iter();
+            return lines.map(|line| format!("{margin}{line}")).collect();
+        }
         Event::Recalled { strategies, .. } => {
             let lines = strategies.iter().map(|recalled| {
-                format!("   recalls {}: {}", recalled.id, shortened(&recalled.text))
+                let text = shortened(&recalled.text);
+                format!("{margin}   recalls {}: {text}", recalled.id)
             });
-            lines.collect::<Vec<_>>().join("\n")
+            return lines.collect();
         }
         Event::ModelFailed { message, .. } => {
             format!("   the model failed: {}", shortened(message))
@@ -202,9 +208,9 @@ fn told(run: &RunId, event: &Event) -> Option<String> {
         }
         Event::Replanned { by, .. } => format!("   the plan is changed by {by}"),
         Event::CallEnded { call, end, .. } => format!("   call {}: {}", call.index, told_end(end)),
-        _ => return None,
+        _ => return Vec::new(),
     };
-    Some(format!("{margin}{line}"))
+    vec![format!("{margin}{line}")]
 }
 
 /// What came of a task.
@@ -256,7 +262,7 @@ pub(super) fn shortened(text: &str) -> String {
 
 /// A bar that counts what is done, on a terminal.
 pub(super) fn bar(what: &str, total: usize) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
+    if !is_read_by_person() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(total as u64);

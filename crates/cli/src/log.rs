@@ -18,7 +18,7 @@ use windlass_store::Redactor;
 
 use super::arguments::{Color, LogOptions};
 use super::report::is_colored;
-use super::terminal::draw;
+use super::terminal::{draw_log, write_errors_as_json};
 
 /// The variables that stand for the options.
 const FILTER_VARIABLE: &str = "WINDLASS_LOG";
@@ -88,12 +88,12 @@ pub(crate) fn start(options: &LogOptions, color: Color) -> Result<(), String> {
         Some(format) => Some(format),
         None => variable(FORMAT_VARIABLE, |text| LogFormat::from_str(text, true))?,
     };
+    let format = format.unwrap_or(LogFormat::Text);
+    if format == LogFormat::Json {
+        write_errors_as_json();
+    }
     if let Some(filter) = filter {
-        listen(
-            &filter,
-            format.unwrap_or(LogFormat::Text),
-            is_colored(color),
-        );
+        listen(&filter, format, is_colored(color));
     }
     Ok(())
 }
@@ -202,7 +202,7 @@ struct LogWriter<'a>(&'a LogOutput);
 impl Write for LogWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let event = String::from_utf8_lossy(bytes);
-        draw(&format!("{}\n", self.0.line(&event)))?;
+        draw_log(&format!("{}\n", self.0.line(&event)))?;
         Ok(bytes.len())
     }
 

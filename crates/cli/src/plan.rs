@@ -26,7 +26,7 @@ use super::program::{Notices, Program, ended};
 use super::report::Reporter;
 use super::run::{attachment, block_on, choose};
 use super::table::{one_line, say_table};
-use super::terminal::{complain, put, put_content, say};
+use super::terminal::{complain, put, put_content, say, visible_block};
 
 /// The largest file that is read as a plan.
 const LARGEST: u64 = 16 * 1024 * 1024;
@@ -152,7 +152,8 @@ pub(super) fn show_end(
     match run.end() {
         // Why there is no plan, if there is none.
         Some(RunEnd::Completed) if plan.is_none() && !as_json => {
-            complain(&format!("error: {}", run.response().answer))?;
+            let answer = visible_block(run.response().answer.as_str());
+            complain(&format!("error: {answer}"))?;
         }
         Some(end) if !as_json => {
             if let Some(why) = why_early(end) {

@@ -8,7 +8,7 @@ use windlass_service::{ErrorKind, Identity, Notice, Overrides, RunOptions, Servi
 
 use crate::Outcome;
 use crate::arguments::ConfigurationOptions;
-use crate::terminal::{complain, put};
+use crate::terminal::{complain, put, visible_line};
 
 /// The program as it was started.
 pub(crate) struct Program {
@@ -84,7 +84,7 @@ impl Notices {
                 Some(json!({"event": "run_taken", "run": run, "reason": reason})),
             ),
             Notice::RunNotTaken { run, reason } => (
-                format!("run {run}: not resumed: {reason}"),
+                format!("run {run}: not resumed: {}", visible_line(reason)),
                 Some(json!({"event": "run_not_taken", "run": run, "reason": reason})),
             ),
             Notice::ConfigurationReloaded { digest } => (
@@ -118,7 +118,7 @@ pub(crate) fn ended(result: anyhow::Result<Outcome>, as_json: bool) -> anyhow::R
         ErrorKind::Denied => 3,
         ErrorKind::NotFound => 7,
         ErrorKind::Conflict => 8,
-        ErrorKind::Failed => return Err(error.into()),
+        ErrorKind::Unavailable | ErrorKind::Failed => return Err(error.into()),
     };
     complain(&format!("error: {error}"))?;
     if as_json {

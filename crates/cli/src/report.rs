@@ -13,7 +13,7 @@ use windlass_spec::text::{TextUse, replace_hidden};
 
 use super::arguments::Color;
 use super::source::Source;
-use super::terminal::{draw, visible};
+use super::terminal::{draw, is_json, visible};
 
 /// Lines up to this many bytes are shown whole.
 const LONG_LINE: usize = 160;
@@ -27,6 +27,7 @@ const MAX_DRAWN: usize = 20;
 /// Whether standard error gets colours.
 pub(crate) fn is_colored(color: Color) -> bool {
     match color {
+        _ if is_json() => false,
         Color::Always => true,
         Color::Never => false,
         Color::Auto => {

@@ -1,13 +1,17 @@
 //! Rows for people: columns as wide as they must be, each cell on one line.
 
 use super::rendered::seen;
-use super::terminal::say;
+use super::terminal::{say, visible_line};
 
 /// Writes rows under their headings. The last column may be as long as it likes.
 pub(super) fn say_table<const N: usize>(
     headings: [&str; N],
     rows: &[[String; N]],
 ) -> anyhow::Result<()> {
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(|cell| visible_line(cell)).collect())
+        .collect();
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells
@@ -25,7 +29,7 @@ pub(super) fn say_table<const N: usize>(
         padded.join("  ").trim_end().to_owned()
     };
     say(&line(&headings))?;
-    for row in rows {
+    for row in &rows {
         let cells: Vec<&str> = row.iter().map(String::as_str).collect();
         say(&line(&cells))?;
     }

@@ -3,8 +3,29 @@
 //! and a reader that has seen enough is no reason to fail, nor to forget that something else failed.
 
 use std::io::{self, IsTerminal as _, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde_json::json;
+use windlass_runtime::now;
 use windlass_spec::text::{TextUse, escape, escape_json, escape_line};
+
+/// Whether every line on standard error is a JSON object.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on, every line on standard error is a JSON object of the form of the log's.
+pub(super) fn write_errors_as_json() {
+    IS_JSON.store(true, Ordering::Relaxed);
+}
+
+/// Whether a person reads standard error: it is a terminal, and gets text.
+pub(super) fn is_read_by_person() -> bool {
+    !is_json() && io::stderr().is_terminal()
+}
+
+/// Whether programs read standard error.
+pub(super) fn is_json() -> bool {
+    IS_JSON.load(Ordering::Relaxed)
+}
 
 /// Writes a line of text for people to standard output.
 pub(super) fn say(text: &str) -> io::Result<()> {
@@ -13,7 +34,36 @@ pub(super) fn say(text: &str) -> io::Result<()> {
 
 /// Writes a line of text for people to standard error.
 pub(super) fn complain(text: &str) -> io::Result<()> {
-    quietly(writeln!(io::stderr().lock(), "{}", visible(text)))
+    let line = match is_json() {
+        true => json_line(text),
+        false => visible(text),
+    };
+    quietly(writeln!(io::stderr().lock(), "{line}"))
+}
+
+/// Writes a line of progress to standard error, which programs that read the log do not need.
+pub(super) fn tell_progress(text: &str) -> io::Result<()> {
+    match is_json() {
+        true => Ok(()),
+        false => complain(text),
+    }
+}
+
+/// A text for people as an object of the form that events of the log have.
+fn json_line(text: &str) -> String {
+    let text = text.trim_end_matches('\n');
+    let level = match text.split_once(':') {
+        Some(("error", _)) => "ERROR",
+        Some(("warning", _)) => "WARN",
+        _ => "INFO",
+    };
+    let line = json!({
+        "timestamp": now(),
+        "level": level,
+        "fields": {"message": text},
+        "target": "windlass",
+    });
+    escape_json(&line.to_string(), TextUse::Display).into_owned()
 }
 
 /// Writes JSON to standard output: the same value, with escapes for what cannot be seen.
@@ -44,6 +94,14 @@ pub(super) fn put_content(text: &str) -> io::Result<()> {
 
 /// Writes text with colours of ours to standard error.
 pub(super) fn draw(text: &str) -> io::Result<()> {
+    match is_json() {
+        true => complain(text),
+        false => draw_log(text),
+    }
+}
+
+/// Writes lines of the log, which have their form already, to standard error.
+pub(super) fn draw_log(text: &str) -> io::Result<()> {
     quietly(io::stderr().lock().write_all(styled(text).as_bytes()))
 }
 
@@ -69,6 +127,12 @@ pub(super) fn visible(text: &str) -> String {
 /// The same on one line.
 pub(super) fn visible_line(text: &str) -> String {
     escape_line(text, TextUse::Display).into_owned()
+}
+
+/// A text of several lines, the further ones further in, so that none of them can pass for a line of ours
+/// or of the log. For texts of models, tools and servers.
+pub(super) fn visible_block(text: &str) -> String {
+    visible(text.trim_end()).replace('\n', "\n  ")
 }
 
 /// A text in which sequences that set colours stay and everything else is made visible.

@@ -14,7 +14,7 @@ use super::arguments::{Trace, TraceCommand};
 use super::live::shortened;
 use super::program::Program;
 use super::runs;
-use super::terminal::{put, say};
+use super::terminal::{put, say, visible_block, visible_line};
 
 /// How many tools that were left out are named.
 const NAMED: usize = 10;
@@ -53,6 +53,7 @@ fn list(service: &Service, identity: &Identity, limit: u32, as_json: bool) -> an
         ..RunQuery::default()
     };
     for run in service.list_runs(identity, &query)? {
+        let run = run.summary;
         if as_json {
             put(&format!("{}\n", runs::as_object(&run)))?;
             continue;
@@ -66,7 +67,7 @@ fn list(service: &Service, identity: &Identity, limit: u32, as_json: bool) -> an
             run.run,
             run.started_at,
             run.agent,
-            runs::task_line(&run)
+            visible_line(&runs::task_line(&run))
         ))?;
     }
     Ok(())
@@ -168,7 +169,7 @@ pub(super) fn drawn(run: &Run) -> String {
             text,
             "{}. {} ({milliseconds} ms)",
             step.iteration(),
-            step.thought()
+            visible_block(step.thought())
         );
         for entry in &turn.entries {
             match entry {
@@ -207,7 +208,7 @@ pub(super) fn drawn(run: &Run) -> String {
         text,
         "answer ({:.2}): {}",
         response.confidence.get(),
-        response.answer
+        visible_block(response.answer.as_str())
     );
     if let Some(end) = run.end() {
         let _ = writeln!(text, "end: {}", runs::end_word(end));
@@ -217,7 +218,8 @@ pub(super) fn drawn(run: &Run) -> String {
 
 fn call(record: &CallRecord) -> String {
     let arguments = Value::Object(record.arguments().clone());
-    format!("{} {arguments} [{}]", record.tool_name(), record.state())
+    let tool = visible_line(record.tool_name().as_str());
+    format!("{tool} {arguments} [{}]", record.state())
 }
 
 fn entry_outcome(entry: &Entry) -> Option<String> {

@@ -19,7 +19,7 @@ use crate::Outcome;
 use crate::arguments::{Approve, Reject, Respond};
 use crate::ending::{next_command, onward_message};
 use crate::rendered::{self, seen};
-use crate::terminal::{complain, draw, put, say};
+use crate::terminal::{complain, draw, is_read_by_person, put, say};
 
 pub(super) fn approve(desk: &Desk, command: &Approve) -> anyhow::Result<Outcome> {
     let details = desk
@@ -48,7 +48,7 @@ pub(super) fn approve(desk: &Desk, command: &Approve) -> anyhow::Result<Outcome>
         details.check_standing(edited.as_ref())?;
     }
     let level = level_with(&details, call, edited.as_ref());
-    let at_a_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+    let at_a_terminal = io::stdin().is_terminal() && is_read_by_person();
     let is_certain = command.yes || (shown.is_some() && !at_a_terminal);
     if level >= SecurityLevel::High && !is_certain {
         if !at_a_terminal {

@@ -21,11 +21,11 @@ use crate::live::Live;
 use crate::moments::left;
 use crate::rendered::{on_one_line, seen};
 use crate::signals;
-use crate::terminal::complain;
+use crate::terminal::{complain, is_read_by_person};
 
 /// Puts questions to the person at the terminal; `None` if there is none.
 pub(crate) fn asker(service: &Service, identity: &Identity, live: &Arc<Live>) -> Option<Asker> {
-    let is_somebody_here = io::stdin().is_terminal() && io::stderr().is_terminal();
+    let is_somebody_here = io::stdin().is_terminal() && is_read_by_person();
     if !is_somebody_here {
         return None;
     }
@@ -136,7 +136,7 @@ fn ask(desk: &Desk, question: &Approval) -> anyhow::Result<Asked> {
                 complain(&format!("error: {error}"))?;
                 // Another person decided, or it is too late: the run learns of it by itself.
                 return Ok(match error.kind() {
-                    ErrorKind::Failed => Asked::NotDecided,
+                    ErrorKind::Unavailable | ErrorKind::Failed => Asked::NotDecided,
                     _ => Asked::Decided,
                 });
             }

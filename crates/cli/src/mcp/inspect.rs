@@ -15,7 +15,7 @@ use crate::arguments::McpInspect;
 use crate::program::Program;
 use crate::run::block_on_until_interrupted;
 use crate::table::{one_line, say_table};
-use crate::terminal::{complain, put, say};
+use crate::terminal::{complain, put, say, visible_line};
 
 /// How much of a description is shown in a row.
 const DESCRIPTION: usize = 60;
@@ -78,7 +78,7 @@ impl Shown {
                 Ok(specification) => {
                     say(write_tool(&Arc::new(specification))?.trim_end())?;
                 }
-                Err(why) => complain(&format!("{}: {why}", tool.name()))?,
+                Err(why) => complain(&visible_line(&format!("{}: {why}", tool.name())))?,
             }
         }
         Ok(Outcome::Done)
@@ -131,7 +131,7 @@ impl Shown {
             ))?;
         }
         for warning in &self.0.warnings {
-            complain(&format!("warning: {warning}"))?;
+            complain(&format!("warning: {}", visible_line(warning)))?;
         }
         Ok(Outcome::Done)
     }

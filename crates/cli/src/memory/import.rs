@@ -1,7 +1,7 @@
 //! `windlass memory import`: remembers many files at once, or what was exported elsewhere, and shows how
 //! far it is.
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -16,7 +16,7 @@ use crate::arguments::MemoryImport;
 use crate::interrupt::stop_on_interrupt;
 use crate::live::bar;
 use crate::run::block_on;
-use crate::terminal::{complain, put};
+use crate::terminal::{complain, is_read_by_person, put, visible_line};
 
 const INTERRUPTED: u8 = 130;
 
@@ -68,7 +68,9 @@ fn show(progress: ImportProgress<'_>, shown: &mut ProgressBar, as_json: bool) ->
                     json!({"path": place, "outcome": "unchanged", "id": id})
                 }
                 ImportOutcome::Refused { reason } => {
-                    shown.suspend(|| complain(&format!("refused {place}: {reason}")))?;
+                    shown.suspend(|| {
+                        complain(&visible_line(&format!("refused {place}: {reason}")))
+                    })?;
                     json!({"path": place, "outcome": "refused", "reason": reason})
                 }
             };
@@ -108,7 +110,7 @@ fn conclude(counts: &ImportCounts, as_json: bool) -> anyhow::Result<Outcome> {
 
 /// Counts the bytes of an export, or, where nobody knows how many there will be, its lines.
 fn export_bar(bytes: Option<u64>) -> ProgressBar {
-    if !io::stderr().is_terminal() {
+    if !is_read_by_person() {
         return ProgressBar::hidden();
     }
     let (bar, template) = match bytes {

@@ -30,7 +30,9 @@ pub(super) fn run(
     let runs = service.list_runs(identity, &query)?;
     if command.json {
         for run in &runs {
-            put(&format!("{}\n", as_object(run)))?;
+            let mut told = as_object(&run.summary);
+            told["waits_for_program"] = json!(run.waits_for_program);
+            put(&format!("{told}\n"))?;
         }
     } else if runs.is_empty() {
         complain("there are no such runs")?;
@@ -38,11 +40,16 @@ pub(super) fn run(
         let now = now();
         let rows: Vec<[String; 6]> = runs
             .iter()
-            .map(|run| {
+            .map(|listed| {
+                let run = &listed.summary;
+                let state = match listed.waits_for_program {
+                    Some(_) => "waiting for its program",
+                    None => run.state.as_str(),
+                };
                 let end = run.end.as_ref().map_or_else(|| "-".to_owned(), end_word);
                 [
                     run.run.to_string(),
-                    run.state.as_str().to_owned(),
+                    state.to_owned(),
                     end,
                     ago(run.started_at, now),
                     run.agent.clone(),

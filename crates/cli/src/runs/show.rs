@@ -81,8 +81,7 @@ impl Standing {
             field("works for", &parent.to_string());
         }
         if let Some(program) = &self.0.waits_for_program {
-            let only = format!("{program}: only it can resume the run, which uses its functions");
-            field("program", &only);
+            field("program", program);
         }
         if let Some(run) = &self.0.run {
             field("turns", &run.turns().len().to_string());
@@ -121,7 +120,7 @@ impl Standing {
     }
 
     fn state(&self) -> String {
-        if let (Some(program), []) = (&self.0.waits_for_program, self.0.questions.as_slice()) {
+        if let Some(program) = &self.0.waits_for_program {
             return format!("waiting for its program: {program}");
         }
         match (self.0.summary.state, &self.0.summary.end) {

@@ -20,7 +20,7 @@ use crate::live::Live;
 use crate::program::Program;
 use crate::report::Reporter;
 use crate::run::block_on;
-use crate::terminal::{complain, put, put_content};
+use crate::terminal::{complain, put, put_content, visible_block};
 use crate::{Outcome, approvals};
 
 pub(crate) fn run(
@@ -130,7 +130,8 @@ fn show_outcome(
         }
         Err(failure) => {
             if !as_json {
-                complain(&format!("error: {}", failure.operator_message))?;
+                let message = visible_block(&failure.operator_message);
+                complain(&format!("error: {message}"))?;
             }
             let end = match failure.category {
                 ErrorCategory::Cancelled => RunEnd::Cancelled,
@@ -159,6 +160,7 @@ fn show_early_end(run: &Run) -> anyhow::Result<u8> {
     let end = run.end().context("the run was left without an end")?;
     match end {
         RunEnd::Failed { category, message } => {
+            let message = visible_block(message);
             complain(&format!("error: {message}\nhint: {}", category.guidance()))?;
         }
         _ => complain("the call was not made")?,

@@ -198,7 +198,7 @@ fn two_processes_never_drive_one_run() {
     let listed = place.run(&["trace", "list", "--json"]);
     let id = outputs(&listed)[0]["run"].as_str().unwrap().to_owned();
     let told = place.run(&["runs", "resume", &id]);
-    assert!(told.ends_with("exit code 1\n"), "{told}");
+    assert!(told.ends_with("exit code 8\n"), "{told}");
     assert!(told.contains("at work elsewhere"), "{told}");
     std::fs::remove_file(place.path("wait")).unwrap();
     assert!(child.wait().unwrap().success());

@@ -123,8 +123,7 @@ fn json_is_an_object_a_line() {
     let lines: Vec<Value> = told
         .err
         .lines()
-        .filter(|line| line.starts_with('{'))
-        .map(|line| serde_json::from_str(line).unwrap())
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}")))
         .collect();
     let of = |span: &str| {
         lines
@@ -143,6 +142,43 @@ fn json_is_an_object_a_line() {
             .filter(|line| line.contains("\"target\""))
             .count(),
         lines.len(),
+        "{told:?}"
+    );
+}
+
+/// A name that a model gives a tool, and that would be a line of the log if it were printed as it is.
+const FORGED: &str = "2026-01-01T00:00:00Z ERROR run: forged";
+
+#[test]
+fn a_name_that_a_model_gives_is_no_line_of_its_own() {
+    let tool = format!("listFiles\n{FORGED}\n");
+    let office = || Office::new(&[call(&tool, json!({})), call("listFiles", json!({}))]);
+    for options in [&[][..], &["--log", "trace"]] {
+        let told = run(&office(), options, &[]);
+        assert!(told.err.contains("forged"), "{told:?}");
+        let forged = told.err.lines().find(|line| line.starts_with(FORGED));
+        assert_eq!(forged, None, "{told:?}");
+    }
+}
+
+#[test]
+fn with_json_every_line_of_standard_error_is_an_object() {
+    let tool = format!("listFiles\n{FORGED}\n");
+    let office = Office::new(&[call(&tool, json!({})), call("deleteFile", json!({}))]);
+    let told = run(&office, &["--log", "info", "--log-format", "json"], &[]);
+    let lines = told.err.lines();
+    let lines: Vec<Value> = lines
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}")))
+        .collect();
+    for line in &lines {
+        for field in ["timestamp", "level", "fields", "target"] {
+            assert!(line.get(field).is_some(), "{field}: {line}");
+        }
+    }
+    // Progress has content; what the user is told besides it is there, in the same form.
+    assert!(!told.err.contains("1. listFiles"), "{told:?}");
+    assert!(
+        lines.iter().any(|line| line["target"] == "windlass"),
         "{told:?}"
     );
 }
