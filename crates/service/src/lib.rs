@@ -90,7 +90,8 @@ pub use policies::{
     ExplainedCall, ExplainedDecision, PolicyReplay, PolicySource, RecordedCalls, ReplayedCall,
 };
 pub use runs::{
-    CANCEL_PATIENCE, Cancellation, ListedRun, ResumeOptions, RunEvents, RunQuery, RunStatus,
+    CANCEL_PATIENCE, Cancellation, ListedRun, ProgramWait, ResumeOptions, RunEvents, RunQuery,
+    RunStatus,
 };
 pub use servers::{environment_lookup, server_of};
 pub use service::Service;

@@ -1,6 +1,7 @@
 //! Runs: list, show, resume and cancel them, and follow their events. New ones are started by a
 //! [`BoundAgent`](crate::BoundAgent).
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -47,8 +48,8 @@ pub struct RunQuery {
 pub struct ListedRun {
     /// The run in a line.
     pub summary: RunSummary,
-    /// Why only its program can resume it, or why no worker does, as in [`RunStatus::waits_for_program`].
-    pub waits_for_program: Option<String>,
+    /// As in [`RunStatus::waits_for_program`].
+    pub waits_for_program: Option<ProgramWait>,
 }
 
 /// Where a run stands: what it did, what it waits for, and what can be done about it.
@@ -64,9 +65,31 @@ pub struct RunStatus {
     pub questions: Vec<Approval>,
     /// The open holds of the run and of those that work for it.
     pub holds: Vec<Hold>,
-    /// Why it waits for its program: its tools are functions of that program, or the files it was bound to
-    /// changed since, so that no worker resumes it. `None` while it waits for a person, and after its end.
-    pub waits_for_program: Option<String>,
+    /// Why no worker resumes it. `None` while it waits for a person, and after its end.
+    pub waits_for_program: Option<ProgramWait>,
+}
+
+/// Why a run waits for its program: a worker resumes only runs that it can bind identically.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProgramWait {
+    /// Its tools are functions of that program, which alone can resume it. The name may be unknown.
+    Functions(Option<String>),
+    /// These files it was bound to changed since. A person can resume it with the changed files.
+    ChangedFiles(Vec<String>),
+}
+
+impl fmt::Display for ProgramWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Functions(Some(program)) => {
+                write!(f, "its tools are functions of the program `{program}`")
+            }
+            Self::Functions(None) => {
+                f.write_str("its tools are functions of the program that started it")
+            }
+            Self::ChangedFiles(files) => f.write_str(&files.join(", ")),
+        }
+    }
 }
 
 /// What a run is resumed with instead of what it was started with.
@@ -387,7 +410,10 @@ enum Resumption {
 }
 
 /// Why a run waits for its program, whatever else it waits for.
-fn waits_for_program(store: &Store, summary: &RunSummary) -> Result<Option<String>, ServiceError> {
+fn waits_for_program(
+    store: &Store,
+    summary: &RunSummary,
+) -> Result<Option<ProgramWait>, ServiceError> {
     if summary.state == RunState::Ended || store.is_owned(&summary.run)? {
         return Ok(None);
     }
@@ -401,21 +427,13 @@ fn waits_for_program(store: &Store, summary: &RunSummary) -> Result<Option<Strin
         return Ok(None);
     };
     Ok(match StoredBinding::of_assembly(&assembly) {
-        StoredBinding::Program(program) => Some(functions_of(program.as_deref())),
+        StoredBinding::Program(program) => Some(ProgramWait::Functions(program)),
         StoredBinding::Options(options) => {
             let changed = options.binding.map(|binding| binding.changed_files());
             let changed = changed.filter(|changed| !changed.is_empty());
-            changed.map(|changed| changed.join(", "))
+            changed.map(ProgramWait::ChangedFiles)
         }
     })
-}
-
-/// Says that the tools of a run are functions of a program.
-pub(crate) fn functions_of(program: Option<&str>) -> String {
-    match program {
-        Some(program) => format!("its tools are functions of the program `{program}`"),
-        None => "its tools are functions of the program that started it".to_owned(),
-    }
 }
 
 /// Who ended a run.

@@ -21,7 +21,7 @@ use crate::binding::StoredBinding;
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
 use crate::options::{Attachment, Notice};
-use crate::runs::{answered, functions_of};
+use crate::runs::{ProgramWait, answered};
 use crate::service::Service;
 
 /// The file that every worker of a data directory holds a shared lock on.
@@ -124,7 +124,7 @@ impl Service {
             StoredBinding::Program(program) => {
                 return Err(format!(
                     "waiting for its program: {}",
-                    functions_of(program.as_deref())
+                    ProgramWait::Functions(program)
                 ));
             }
         };
@@ -136,7 +136,8 @@ impl Service {
         // Before it is bound and after: what is bound is what the files held in between.
         let changed = stored.changed_files();
         if !changed.is_empty() {
-            return Err(format!("waiting for its program: {}", changed.join(", ")));
+            let wait = ProgramWait::ChangedFiles(changed);
+            return Err(format!("waiting for its program: {wait}"));
         }
         let bound = self
             .bind_again(identity, run, &options)

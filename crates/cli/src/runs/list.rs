@@ -31,7 +31,8 @@ pub(super) fn run(
     if command.json {
         for run in &runs {
             let mut told = as_object(&run.summary);
-            told["waits_for_program"] = json!(run.waits_for_program);
+            told["waits_for_program"] =
+                json!(run.waits_for_program.as_ref().map(ToString::to_string));
             put(&format!("{told}\n"))?;
         }
     } else if runs.is_empty() {

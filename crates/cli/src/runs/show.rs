@@ -8,7 +8,7 @@ use windlass_core::approval::{ApprovalStatus, HoldStatus};
 use windlass_core::risk::ToolRisk;
 use windlass_core::run::{Entry, Run};
 use windlass_runtime::now;
-use windlass_service::{Identity, RunStatus, Service};
+use windlass_service::{Identity, ProgramWait, RunStatus, Service};
 use windlass_spec::RiskLevel;
 use windlass_store::RunState;
 
@@ -49,7 +49,8 @@ impl Standing {
         told["calls"] = json!(self.0.run.as_ref().map(calls));
         told["questions"] = json!(self.0.questions);
         told["holds"] = json!(self.0.holds);
-        told["waits_for_program"] = json!(self.0.waits_for_program);
+        told["waits_for_program"] =
+            json!(self.0.waits_for_program.as_ref().map(ToString::to_string));
         told["next"] = json!(self.next());
         told
     }
@@ -81,7 +82,7 @@ impl Standing {
             field("works for", &parent.to_string());
         }
         if let Some(program) = &self.0.waits_for_program {
-            field("program", program);
+            field("program", &program.to_string());
         }
         if let Some(run) = &self.0.run {
             field("turns", &run.turns().len().to_string());
@@ -153,7 +154,8 @@ impl Standing {
             .iter()
             .filter(|hold| hold.status() == HoldStatus::Held);
         steps.extend(held.map(|hold| format!("windlass holds undo {}", hold.call())));
-        if self.0.questions.is_empty() && self.0.waits_for_program.is_none() {
+        let needs_program = matches!(self.0.waits_for_program, Some(ProgramWait::Functions(_)));
+        if self.0.questions.is_empty() && !needs_program {
             steps.push(format!("windlass runs resume {}", self.0.outermost));
         }
         steps.push(format!("windlass runs cancel {}", self.0.outermost));

@@ -74,6 +74,11 @@ pub(super) fn begin_for(
     begin_as(store, "local", run, parent, calls)
 }
 
+/// How the agents of a run are bound that the program started.
+fn assembly() -> Map<String, Value> {
+    object(json!({"library": "tools.toml", "mode": "exact", "dialect": "auto"}))
+}
+
 /// The same, for a tenant.
 pub(super) fn begin_as(
     store: &Store,
@@ -86,7 +91,7 @@ pub(super) fn begin_as(
         run: RunId::new(run).unwrap(),
         agent: Box::new(agent()),
         agents: Vec::new(),
-        assembly: Map::new(),
+        assembly: assembly(),
         parent: parent.map(call),
         holds: None,
         task: Task {

@@ -12,21 +12,23 @@ fn a_run_is_found_by_the_beginning_of_its_id() {
     for run in ["abc", "abcd", "abz", "x:1"] {
         drop(start(&store, run));
     }
-    assert_eq!(store.find("local", "abz").unwrap(), id("abz"));
-    assert_eq!(store.find("local", "x").unwrap(), id("x:1"));
+    assert_eq!(store.find("acme", "abz").unwrap(), id("abz"));
+    assert_eq!(store.find("acme", "x").unwrap(), id("x:1"));
     assert_eq!(
-        store.find("local", "abc").unwrap(),
+        store.find("acme", "abc").unwrap(),
         id("abc"),
         "the whole id is meant"
     );
-    let error = store.find("local", "ab").unwrap_err();
+    let of_others = store.find("other", "abz").unwrap_err();
+    assert!(matches!(of_others, Error::NoMatch(_)), "{of_others}");
+    let error = store.find("acme", "ab").unwrap_err();
     let Error::SeveralMatch { runs, .. } = &error else {
         panic!("{error}")
     };
     assert_eq!(*runs, [id("abc"), id("abcd"), id("abz")]);
     for nothing in ["y", "%", "ABC", "abc~"] {
         assert!(
-            matches!(store.find("local", nothing), Err(Error::NoMatch(_))),
+            matches!(store.find("acme", nothing), Err(Error::NoMatch(_))),
             "{nothing}"
         );
     }

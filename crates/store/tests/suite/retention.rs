@@ -191,7 +191,7 @@ fn event_of(message: &InboxAction, by: &Principal) -> Event {
 fn a_purge_removes_what_a_plan_said_and_keeps_who_changed_it() {
     let (_directory, store) = open();
     ended_with_plan(&store, "r1");
-    assert_eq!(store.plans("local", 10).unwrap().len(), 1);
+    assert_eq!(store.plans("acme", 10).unwrap().len(), 1);
     for said in SAID {
         assert!(contains(&file_bytes(&store), said), "{said}");
     }
@@ -199,7 +199,7 @@ fn a_purge_removes_what_a_plan_said_and_keeps_who_changed_it() {
     for said in SAID {
         assert!(!contains(&file_bytes(&store), said), "{said}");
     }
-    assert_eq!(store.plans("local", 10).unwrap(), []);
+    assert_eq!(store.plans("acme", 10).unwrap(), []);
     let connection = elsewhere(&store);
     let mut left = connection
         .prepare("SELECT kind || ' by ' || sent_by || ' ' || body FROM mailbox ORDER BY id")
