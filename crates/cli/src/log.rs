@@ -47,6 +47,8 @@ impl FromStr for LogFilter {
         for directive in text.split(',').map(str::trim) {
             let (target, level) = match directive.split_once('=') {
                 Some((target, level)) => (Some(target.trim()), level.trim()),
+                // As usual, a target alone means everything of it.
+                None if directive.starts_with(OWN) => (Some(directive), "trace"),
                 None => (None, directive),
             };
             let is_level = ["off", "error", "warn", "info", "debug", "trace"]
@@ -225,15 +227,9 @@ mod tests {
         assert_eq!(filter.default, LevelFilter::WARN);
         assert_eq!(filter.levels.len(), 2);
         assert_eq!(filter.levels["windlass_mcp"], LevelFilter::DEBUG);
-        for wrong in [
-            "",
-            "debugg",
-            "windlass_mcp",
-            "windlass=loud",
-            "=debug",
-            "info,",
-            "5",
-        ] {
+        let filter = LogFilter::from_str("windlass_mcp").unwrap();
+        assert_eq!(filter.levels["windlass_mcp"], LevelFilter::TRACE);
+        for wrong in ["", "debugg", "windlass=loud", "=debug", "info,", "5"] {
             assert!(LogFilter::from_str(wrong).is_err(), "{wrong}");
         }
     }

@@ -28,6 +28,7 @@ mod plan;
 mod playbook;
 mod policy;
 mod program;
+mod prompt;
 mod rendered;
 mod report;
 mod run;

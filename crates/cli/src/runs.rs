@@ -5,7 +5,6 @@ mod cancel;
 mod list;
 mod show;
 
-use windlass_core::run::CREATE_EXECUTION_PLAN;
 use windlass_service::{Identity, ResumeOptions, Service};
 
 use super::arguments::{Runs, RunsCommand};
@@ -49,8 +48,7 @@ fn resume(
         service.resume(identity, run, options, attachment).await
     })??;
     // A plan was all that some runs had to do.
-    let call = run.task().call.as_ref();
-    match call.is_some_and(|call| call.tool == CREATE_EXECUTION_PLAN) {
+    match run.is_plan_only() {
         true => plan::show_end(&run, service, identity, as_json),
         false => show_end(&run, service, identity, as_json),
     }

@@ -35,6 +35,7 @@ pub(super) fn say(text: &str) -> io::Result<()> {
 /// Writes a line of text for people to standard error.
 pub(super) fn complain(text: &str) -> io::Result<()> {
     let line = match is_json() {
+        true if text.trim().is_empty() => return Ok(()),
         true => json_line(text),
         false => visible(text),
     };

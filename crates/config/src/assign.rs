@@ -24,6 +24,12 @@ const PREFIX: &str = "WINDLASS_CONFIG__";
 /// How many keys a path can have. Deeper is nothing but a mistake.
 const MAX_KEYS: usize = 32;
 
+/// Whether an environment variable of this name sets something of the configuration.
+#[must_use]
+pub fn is_setting_variable(name: &str) -> bool {
+    name.starts_with(PREFIX) || SHORT.iter().any(|(short, _)| *short == name)
+}
+
 /// What a variable sets; nothing if it has nothing to do with the configuration. One that is set to
 /// nothing counts as not set.
 pub(crate) fn variable(

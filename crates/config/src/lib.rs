@@ -24,6 +24,7 @@ mod starter;
 mod tools;
 mod tree;
 
+pub use assign::is_setting_variable;
 pub use configuration::Configuration;
 pub use keys::key_names;
 pub use load::{Loaded, load};

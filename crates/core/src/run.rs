@@ -235,6 +235,14 @@ impl Run {
         &self.task
     }
 
+    /// Whether carrying out a plan is all it does: its task is the call that makes the plan.
+    #[must_use]
+    pub fn is_plan_only(&self) -> bool {
+        let call = self.task.call.as_ref();
+        let kind = call.and_then(|call| self.toolbox.resolve(&call.tool));
+        kind.is_some_and(|(kind, _)| kind == CallKind::Plan(PlanOperation::Create))
+    }
+
     /// How it ended, if it did.
     #[must_use]
     pub fn end(&self) -> Option<&RunEnd> {

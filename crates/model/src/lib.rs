@@ -6,6 +6,7 @@
 
 mod cassette;
 mod client;
+mod definition;
 mod dialect;
 mod hosted;
 mod reach;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use reqwest::Url;
 use serde::Serialize;
 use serde_json::Value;
+use tracing::{Instrument as _, debug_span};
 use windlass_spec::{Model, Provider};
 
 use crate::hosted::endpoint::Endpoint;
@@ -104,7 +105,13 @@ async fn server(name: &str, base_url: &Url, provider: &str) -> Option<Place> {
         .build()
         .ok()?;
     let answer = async {
-        let response = client.get(base_url.join("models").ok()?).send().await;
+        let span = debug_span!(
+            "http_request",
+            http.request.method = "GET",
+            server.address = base_url.host_str(),
+        );
+        let response = client.get(base_url.join("models").ok()?).send();
+        let response = response.instrument(span).await;
         response.ok()?.json::<Value>().await.ok()
     };
     let listed = answer.await;

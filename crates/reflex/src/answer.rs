@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use windlass_core::model::{
     ChatMessage, FINISH, ModelAnswer, ModelRequest, RequestedArguments, RequestedCall,
 };
+use windlass_spec::reserved::ASK_HUMAN;
 
 use crate::choose::{Reflex, ToolView};
 use crate::extract::Reading;
@@ -13,8 +14,6 @@ use crate::missing;
 use crate::plan::{Plan, Step};
 use crate::{observation, strategy};
 
-/// The tool that puts a question to a person.
-const ASK_HUMAN: &str = "ask_human";
 /// How sure one can be of having said correctly that something cannot be done.
 const CANNOT: f64 = 0.3;
 

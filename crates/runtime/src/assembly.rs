@@ -1,6 +1,7 @@
 //! From declarations, a library and models to agents that can work, and what is stored with their runs so
 //! that these can be bound again.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -96,13 +97,24 @@ pub(crate) fn program_assembly(crew: &Crew) -> Map<String, Value> {
 /// The digest of a text.
 #[must_use]
 pub fn text_digest(text: &str) -> String {
-    bytes_digest(text.as_bytes())
+    hex(&Sha256::digest(text.as_bytes()))
 }
 
-/// The digest of the content of a file.
-#[must_use]
-pub fn bytes_digest(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+/// The digest of all that a reader yields.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn reader_digest(mut reader: impl io::Read) -> io::Result<String> {
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => return Ok(hex(&digest.finalize())),
+            Ok(count) => digest.update(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

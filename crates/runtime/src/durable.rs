@@ -81,7 +81,8 @@ impl From<RedactError> for DurableError {
 /// What the port answers with, later.
 pub type DurableFuture<'j, T> = Pin<Box<dyn Future<Output = Result<T, DurableError>> + Send + 'j>>;
 
-/// Stores runs.
+/// Stores runs, on behalf of one identity: the runs it starts act for that, and only the runs of its tenant are
+/// taken over. A process makes one for each identity it acts for.
 pub trait Durable: RateLimits {
     /// Starts the journal of a run with its first event, which must be [`Event::Started`]. Returns the
     /// event without secrets, which is the one to fold.
@@ -110,11 +111,17 @@ pub trait Durable: RateLimits {
 
     /// The number of the standing approval that covers a call now, if one does, whichever process
     /// granted it. One that was revoked before this was asked does not.
+    ///
+    /// # Errors
+    /// If they cannot be read; the call then needs an approval of its own.
     fn covering<'d>(&'d self, call: StandingCall<'d>) -> DurableFuture<'d, Option<i64>>;
 
     /// Stores which tools a run lacked, once per run: the same report again changes nothing. On the disk
     /// when this returns, and not part of the journal: it is called before the run ends, so that a crash in
     /// between leads to the same report once more.
+    ///
+    /// # Errors
+    /// If it cannot be stored.
     fn note_gap<'d>(
         &'d self,
         run: &'d Run,
@@ -124,6 +131,9 @@ pub trait Durable: RateLimits {
 
     /// Ends the questions that were not answered in time, of all runs. Each of them and the command in the
     /// inbox of its run are stored in one transaction, on the disk when this returns.
+    ///
+    /// # Errors
+    /// If the store cannot be written. What was not ended is ended by the next sweep.
     fn sweep(&self) -> DurableFuture<'_, ()>;
 
     /// Where what agents remember is stored; `None` if this stores no memory, and tools of memory are
@@ -241,7 +251,8 @@ pub enum AppendOutcome {
 }
 
 /// The journal of one run, in the hands of its owner. Dropping it gives the run up, after what was
-/// appended without waiting is stored.
+/// appended without waiting is stored; a driver that must know that it was calls [`Journal::sync`] before. A
+/// journal that failed, or whose owner panicked, leaves the run as a process does that died: it can be resumed.
 pub trait Journal: Send + Sync {
     /// On whose behalf the run acts, whoever resumes it.
     fn who(&self) -> &Identity;
@@ -279,18 +290,30 @@ pub trait Journal: Send + Sync {
 
     /// The commands for this run that were not taken yet, in the order in which they were sent, by
     /// whichever process. A command stays until it is taken with an event ([`AtomicWrite::Take`]).
+    ///
+    /// # Errors
+    /// If they cannot be read. The journal can still be appended to.
     fn inbox(&self) -> DurableFuture<'_, Vec<InboxCommand>>;
 
     /// All events of the run that are on the disk. After [`AppendOutcome::Refused`] these are all that
     /// were appended.
+    ///
+    /// # Errors
+    /// If they cannot be read. The journal can still be appended to.
     fn events(&self) -> DurableFuture<'_, Vec<Event>>;
 
     /// Waits until everything appended so far is safe from a crash.
+    ///
+    /// # Errors
+    /// If an event could not be stored. Nothing can be appended then.
     fn sync(&mut self) -> DurableFuture<'_, ()>;
 
     /// Stores that the run is over, or waits for a person, and waits until all of it is safe from a
     /// crash. The pending questions and holds of a run that is over are withdrawn in the same
     /// transaction.
+    ///
+    /// # Errors
+    /// If it, or an event before it, could not be stored. The run is then as after a crash at this point.
     fn end<'j>(&'j mut self, end: &'j RunEnd) -> DurableFuture<'j, ()>;
 }
 

@@ -25,7 +25,7 @@ mod stored;
 mod work;
 
 pub use agent::{Agent, Error};
-pub use assembly::{Models, PROGRAM, assemble, bytes_digest, text_digest, tools_digest};
+pub use assembly::{Models, PROGRAM, assemble, reader_digest, text_digest, tools_digest};
 pub use cancelling::cancel_unowned;
 pub use choice::{ModelChoice, NoModel, choose_model};
 pub use crew::{Crew, CrewError, ModelOf, Worker};

@@ -223,7 +223,15 @@ impl Durable for Stored {
 
     fn take_over<'d>(&'d self, run: &'d RunId) -> DurableFuture<'d, Option<TakenOver>> {
         let (store, run) = (Arc::clone(&self.store), run.clone());
+        let tenant = self.who.tenant.clone();
         waiting(move || {
+            // The run of another tenant does not exist for this one.
+            match store.summary(&run) {
+                Ok(summary) if summary.tenant != tenant.as_str() => return Ok(None),
+                Ok(_) => {}
+                Err(Error::NoSuchRun(_)) => return Ok(None),
+                Err(error) => return Err(error),
+            }
             let journal: Option<Box<dyn Journal>> = match store.take_over(&run) {
                 Ok(journal) => Some(Box::new(StoredJournal {
                     store: Arc::clone(&store),
@@ -385,6 +393,7 @@ impl From<Error> for DurableError {
             Error::NotStarted
             | Error::SecretInStructure
             | Error::NoMatch(_)
+            | Error::ConversationExists(_)
             | Error::SeveralMatch { .. }
             | Error::NotOfThisRun { .. } => Self::Invalid(error.to_string()),
             Error::NoSuchApproval(_)

@@ -60,6 +60,18 @@ impl ApprovalDetails {
         Some((risk, call.security_level.max(least_security_level(risk))))
     }
 
+    /// The security level of the call with edited arguments, or with those that are asked for; nothing if
+    /// the question is about no call.
+    #[must_use]
+    pub fn level_with(&self, edited: Option<&Map<String, Value>>) -> Option<SecurityLevel> {
+        let call = self.approval.question().authorize()?;
+        let arguments = edited
+            .or_else(|| self.approval.arguments())
+            .unwrap_or(&call.tool_args);
+        let gravity = self.gravity_with(arguments);
+        Some(gravity.map_or(call.security_level, |(_, level)| level))
+    }
+
     /// The arguments that are left out and that the call gets by declaration.
     #[must_use]
     pub fn defaults(&self) -> Map<String, Value> {
@@ -163,6 +175,9 @@ pub struct DecisionRequest {
     pub decision: PersonDecision,
     /// The digest of what the person was shown; it must be what is asked now.
     pub digest: Option<Digest>,
+    /// Whether the person says that they approve without having been shown the call. Otherwise a call of the
+    /// security level HIGH or CRITICAL is approved only with a digest.
+    pub is_unseen: bool,
     /// Whether an approval stands for later calls of the run.
     pub always: Option<Always>,
 }
@@ -172,6 +187,7 @@ impl From<PersonDecision> for DecisionRequest {
         Self {
             decision,
             digest: None,
+            is_unseen: false,
             always: None,
         }
     }
@@ -268,6 +284,17 @@ impl Service {
             }
             _ => None,
         };
+        let is_approval = matches!(
+            request.decision,
+            PersonDecision::Approve | PersonDecision::ApproveEdited { .. }
+        );
+        let level = details.level_with(edited.as_ref());
+        let is_shown = request.digest.is_some() || request.is_unseen;
+        if is_approval && !is_shown && level >= Some(SecurityLevel::High) {
+            let message = "a call of the security level HIGH or CRITICAL is approved with the digest \
+                           of what the approver was shown; nothing was decided";
+            return Err(ServiceError::invalid("digest_needed", message));
+        }
         let standing = match request.always {
             Some(always) => {
                 details.check_standing(edited.as_ref())?;

@@ -94,6 +94,8 @@ pub struct BoundAgent {
     crew: Crew,
     /// How it was bound, as it is stored with its runs.
     assembly: Map<String, Value>,
+    /// Which model answers, for people.
+    model: String,
     watching: Arc<Watching>,
 }
 
@@ -128,9 +130,15 @@ impl BoundAgent {
         &self.service
     }
 
+    /// Which model answers, for people.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
     /// The agents with their tools and models.
     #[must_use]
-    pub fn crew(&self) -> &Crew {
+    pub(crate) fn crew(&self) -> &Crew {
         &self.crew
     }
 
@@ -172,7 +180,7 @@ impl BoundAgent {
     ///
     /// # Errors
     /// If the identity may not run agents, or the store cannot be opened.
-    pub fn driver(
+    pub(crate) fn driver(
         &self,
         identity: &Identity,
         attachment: Attachment,
@@ -185,7 +193,7 @@ impl BoundAgent {
 
     /// A task as the driver takes it, with how the agent was bound.
     #[must_use]
-    pub fn task(&self, new: NewRun) -> NewTask {
+    pub(crate) fn task(&self, new: NewRun) -> NewTask {
         NewTask {
             task_id: new.task_id,
             task: new.task,
@@ -258,8 +266,45 @@ impl Service {
         options: &RunOptions,
     ) -> Result<BoundAgent, ServiceError> {
         identity.require(Scope::Run)?;
-        let agents = declared.file.agents();
-        self.bind_agents(identity, agents, &declared.agent, options, Purpose::NewRuns)
+        self.require_for_options(identity, options)?;
+        let (agents, purpose) = (declared.file.agents(), Purpose::NewRuns);
+        let bound = self.bind_agents(identity, agents, &declared.agent, options, purpose)?;
+        self.notify(&Notice::Model(bound.model.clone()));
+        Ok(bound)
+    }
+
+    /// Refuses options that read files, replace policies or start programs which the configuration does not
+    /// name, unless the identity may do everything.
+    pub(crate) fn require_for_options(
+        &self,
+        identity: &Identity,
+        options: &RunOptions,
+    ) -> Result<(), ServiceError> {
+        let model = options.model.as_deref().unwrap_or_default();
+        let names_files = options.policy.is_some()
+            || options.project.is_some()
+            || options.record.is_some()
+            || options.environment.is_some()
+            || !options.set.is_empty()
+            || options.base_url.is_some()
+            || ["scripted:", "replay:"]
+                .iter()
+                .any(|kind| model.starts_with(kind));
+        match names_files {
+            true => identity.require(Scope::Admin),
+            false => self.require_for_libraries(identity, &options.library),
+        }
+    }
+
+    /// Binds one tool, to be called without a model. `options` say where it comes from.
+    pub(crate) fn bind_tool(
+        &self,
+        identity: &Identity,
+        agent: &Agent,
+        options: &RunOptions,
+    ) -> Result<BoundAgent, ServiceError> {
+        let agents = std::slice::from_ref(agent);
+        self.bind_agents(identity, agents, agent, options, Purpose::StoredRun)
     }
 
     /// Binds a stored run again as it was, except for what `options` say.
@@ -314,7 +359,7 @@ impl Service {
         };
         let agents: Vec<Agent> = agents.iter().map(give).collect::<Result<_, _>>()?;
         let (agents, agent) = (agents.as_slice(), &give(agent)?);
-        let models = self.models(agents, agent, options, configuration)?;
+        let (models, model) = self.models(agents, agent, options, configuration)?;
         let crew = assemble(agents, agent, &library, options.mode, &models);
         let crew = crew.map_err(|error| {
             self.note_gap_at_load(identity, &error, agents, agent, &library);
@@ -329,12 +374,13 @@ impl Service {
         })?;
         let crew = crew.knowing(self.tools_named_in_policies(&project, &[]));
         crew.configure(&project.configured)?;
-        let assembly = self.stored_form(&crew, options, &project)?;
+        let assembly = self.stored_form(&crew, options, &project, &model)?;
         let watching = self.follow(&project, &crew, &options.library);
         Ok(BoundAgent {
             service: self.clone(),
             crew,
             assembly,
+            model,
             watching: Arc::new(watching),
         })
     }
@@ -345,6 +391,7 @@ impl Service {
         crew: &Crew,
         options: &RunOptions,
         project: &Project,
+        model: &str,
     ) -> Result<Map<String, Value>, ServiceError> {
         let mut options = options.clone().with_absolute_paths();
         options.project = project
@@ -352,7 +399,10 @@ impl Service {
             .project()
             .and_then(|path| std::fs::canonicalize(path).ok());
         options.set = [options.set, self.overrides().set.clone()].concat();
-        options.binding = Some(self.binding_record(crew, &options, project));
+        let variables = project.files.variables.iter();
+        let variables = variables.filter(|(name, _)| is_setting(name)).cloned();
+        options.variables = Some(variables.collect());
+        options.binding = Some(self.binding_record(crew, &options, project, model));
         match serde_json::to_value(options)? {
             Value::Object(assembly) => Ok(assembly),
             _ => Ok(Map::new()),
@@ -365,10 +415,14 @@ impl Service {
         crew: &Crew,
         options: &RunOptions,
         project: &Project,
+        model: &str,
     ) -> BindingRecord {
         let configuration = project.configuration();
         let files = files_of(&options.library, configuration);
-        BindingRecord::of(crew, &files, configuration, self.directory())
+        // Why the embedded model answers is not part of its name.
+        let chosen = model.split(',').next().unwrap_or(model);
+        let model = options.model.as_deref().unwrap_or(chosen);
+        BindingRecord::of(crew, &files, configuration, self.directory(), model)
     }
 
     /// Puts a crew under what the configuration says whenever its files change.
@@ -449,14 +503,14 @@ impl Service {
         }
     }
 
-    /// Which model each agent asks.
+    /// Which model each agent asks, and how that is called.
     fn models(
         &self,
         agents: &[Agent],
         agent: &Agent,
         options: &RunOptions,
         configuration: &Configuration,
-    ) -> Result<Models, ServiceError> {
+    ) -> Result<(Models, String), ServiceError> {
         let mut options = options.clone();
         options.model = options
             .model
@@ -476,11 +530,10 @@ impl Service {
             (None, Some(_)) => Some(named_model(&agent.model().to_string(), &options)?),
             (None, None) => None,
         };
-        let instead = match instead {
+        let (instead, name) = match instead {
             Some(instead) => {
                 let name = options.model.as_deref().unwrap_or("recorded");
-                self.notify(&Notice::Model(name.to_owned()));
-                Some(instead)
+                (Some(instead), name.to_owned())
             }
             None => {
                 let choice = choose_model(agents, agent, options.base_url.as_deref());
@@ -490,14 +543,14 @@ impl Service {
                          itself because not all tools are known to be reversible (`risk: reversible`)",
                     )
                 })?;
-                self.notify(&Notice::Model(choice.told));
-                choice.instead
+                (choice.instead, choice.told)
             }
         };
-        Ok(Models {
+        let models = Models {
             instead,
             settings: hosted_settings(&options),
-        })
+        };
+        Ok((models, name))
     }
 }
 
@@ -549,6 +602,15 @@ fn choose_agent<'f>(
     }
 }
 
+/// The model of a run whose task is a call: it is never asked.
+pub(crate) const NO_MODEL: &str = "none";
+
+/// Whether an environment variable sets something of the configuration. Where the data is belongs to the
+/// process, not to a run.
+fn is_setting(name: &str) -> bool {
+    windlass_config::is_setting_variable(name) && name != "WINDLASS_DATA"
+}
+
 /// The model that options name, instead of what agents declare.
 ///
 /// # Errors
@@ -559,6 +621,9 @@ pub fn named_model(name: &str, options: &RunOptions) -> Result<Arc<dyn ModelClie
     if let Some(path) = name.strip_prefix("scripted:") {
         let scripted = ScriptedModel::from_file_after(path, options.answered);
         return Ok(Arc::new(scripted.map_err(|error| failed(&error))?));
+    }
+    if name == NO_MODEL {
+        return Ok(Arc::new(ScriptedModel::answers([])));
     }
     if name == ReflexModel::NAME {
         return Ok(Arc::new(ReflexModel::new()));

@@ -2,13 +2,16 @@
 //! to the same things.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use windlass_config::Configuration;
 use windlass_core::run::Run;
-use windlass_runtime::{Crew, PROGRAM, bytes_digest, tools_digest};
+use windlass_runtime::{Crew, PROGRAM, reader_digest, tools_digest};
 use windlass_spec::server::{Given, Transport};
 
 use crate::options::RunOptions;
@@ -29,20 +32,40 @@ pub struct BindingRecord {
     /// Those that were not set.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub unset_variables: BTreeSet<String>,
+    /// The environment of the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+    /// The model that answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// Files, each with the digest of its content.
 pub(crate) type FileDigests = BTreeMap<PathBuf, String>;
 
-/// The digests of these files. One that cannot be read has an empty digest.
+/// The digests of these files. One that cannot be read, or is not a regular file, has an empty digest.
 pub(crate) fn file_digests(paths: &[PathBuf]) -> FileDigests {
-    let digest = |path: &PathBuf| {
-        let content = std::fs::read(path);
-        let digest = content.map_or_else(|_| String::new(), |content| bytes_digest(&content));
+    let mut digests = FileDigests::new();
+    for path in paths {
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-        (path, digest)
-    };
-    paths.iter().map(digest).collect()
+        digests
+            .entry(path)
+            .or_insert_with_key(|path| digest(path).unwrap_or_default());
+    }
+    digests
+}
+
+/// The digest of a regular file. Pipes and devices could block or never end.
+fn digest(path: &Path) -> io::Result<String> {
+    // Opening a pipe blocks without this until its other end is opened.
+    let file = File::options()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)?;
+    match file.metadata()?.is_file() {
+        true => reader_digest(file),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
 }
 
 impl BindingRecord {
@@ -52,16 +75,19 @@ impl BindingRecord {
         library_files: &[PathBuf],
         configuration: &Configuration,
         working_directory: &Path,
+        model: &str,
     ) -> Self {
         let mut named = server_variables(configuration);
         let mut files = library_files.to_vec();
         for path in library_files {
-            let text = std::fs::read_to_string(path).unwrap_or_default();
+            let is_regular = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+            let text = is_regular.then(|| std::fs::read_to_string(path));
+            let text = text.and_then(Result::ok).unwrap_or_default();
             if let Ok(table) = text.parse::<toml::Table>() {
                 let table = toml::Value::Table(table);
                 library_variables(&table, &mut named);
                 let directory = path.parent().unwrap_or(Path::new(""));
-                programs(&table, directory, &mut files);
+                command_files(&table, directory, &mut files);
             }
         }
         let is_set = |name: &String| std::env::var_os(name).is_some();
@@ -72,6 +98,8 @@ impl BindingRecord {
             tools: tools_digest(crew),
             variables,
             unset_variables,
+            environment: Some(configuration.environment().to_string()),
+            model: Some(model.to_owned()),
         }
     }
 
@@ -91,6 +119,17 @@ impl BindingRecord {
         differences.extend(unset.map(|name| format!("the variable `{name}` is not set")));
         let set = self.unset_variables.intersection(&now.variables);
         differences.extend(set.map(|name| format!("the variable `{name}` is set now")));
+        let values = [
+            ("environment", &self.environment, &now.environment),
+            ("model", &self.model, &now.model),
+        ];
+        for (name, before, now) in values {
+            if let (Some(before), Some(now)) = (before, now)
+                && before != now
+            {
+                differences.push(format!("its {name} is `{now}` now, and was `{before}`"));
+            }
+        }
         differences
     }
 
@@ -117,37 +156,41 @@ fn file_differences(before: &FileDigests, now: &FileDigests) -> Vec<String> {
     differences
 }
 
-/// Programs that run the script they are given.
-const INTERPRETERS: [&str; 12] = [
-    "python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "lua", "sh", "bash", "zsh",
-];
-
-/// The files that the commands of a library run: programs that are named by a path, and the scripts of
-/// interpreters.
-fn programs(value: &toml::Value, directory: &Path, files: &mut Vec<PathBuf>) {
+/// The files that the commands of a library run, as far as the command lines name them: programs named by a
+/// path, and every word of an argument that is a file.
+fn command_files(value: &toml::Value, base: &Path, files: &mut Vec<PathBuf>) {
     let toml::Value::Table(table) = value else {
         return;
     };
+    let below = table.get("directory").and_then(toml::Value::as_str);
+    let directory = base.join(below.unwrap_or(""));
     for (key, value) in table {
         match value {
             toml::Value::Array(words) if key == "command" => {
-                let words: Vec<&str> = words.iter().filter_map(toml::Value::as_str).collect();
-                let Some((program, arguments)) = words.split_first() else {
-                    continue;
-                };
-                let name = Path::new(program).file_name().unwrap_or_default();
-                let is_interpreter = INTERPRETERS.iter().any(|known| name == *known);
-                let own = Some(*program).filter(|program| program.contains('/'));
-                let script = arguments.iter().copied();
-                let script = script.filter(|_| is_interpreter);
-                files.extend(own.into_iter().chain(script).filter_map(|word| {
-                    let inside = [directory.join(word), PathBuf::from(word)];
-                    inside.into_iter().find(|path| path.is_file())
-                }));
+                let words = words.iter().filter_map(toml::Value::as_str);
+                let words = words.enumerate().flat_map(|(place, word)| match place {
+                    // A program without a slash is found through `PATH`.
+                    0 => vec![word]
+                        .into_iter()
+                        .filter(|word| word.contains('/'))
+                        .collect(),
+                    _ => words_of(word),
+                });
+                let paths = words.flat_map(|word| [directory.join(word), PathBuf::from(word)]);
+                files.extend(paths.filter(|path| path.is_file()));
             }
-            value => programs(value, directory, files),
+            value => command_files(value, base, files),
         }
     }
+}
+
+/// An argument and, in case it is a command line of a shell or has the form `--option=FILE`, its words.
+fn words_of(argument: &str) -> Vec<&str> {
+    let is_between = |c: char| c.is_whitespace() || "=;|&<>()'\"`".contains(c);
+    let words = argument.split(is_between).filter(|word| !word.is_empty());
+    let mut found: Vec<&str> = words.collect();
+    found.push(argument);
+    found
 }
 
 /// How a stored run says it can be bound again.

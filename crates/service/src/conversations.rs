@@ -33,14 +33,15 @@ impl Service {
     ) -> Result<StoredConversation, ServiceError> {
         identity.require(Scope::Run)?;
         let store = self.store()?;
-        let is_theirs = |found: &StoredConversation| found.tenant == identity.tenant().as_str();
+        let user = identity.person();
         let earlier = match choice {
             ConversationChoice::New => None,
-            ConversationChoice::Latest => store.latest_conversation(agent)?.filter(is_theirs),
+            ConversationChoice::Latest => store.latest_conversation(user, agent)?,
             ConversationChoice::Id(id) => {
-                let found = store.conversation(id)?.filter(is_theirs);
+                let found = store.conversation(user, id)?;
                 let found = found.ok_or_else(|| {
-                    ServiceError::failed(format!("there is no conversation `{id}`"))
+                    let message = format!("there is no conversation `{id}`");
+                    ServiceError::not_found("no_such_conversation", message)
                         .with_hint("`--resume` alone takes up the latest one")
                 })?;
                 if found.agent != agent {
@@ -79,6 +80,14 @@ impl Service {
         answer: String,
     ) -> Result<(), ServiceError> {
         identity.require(Scope::Run)?;
+        let owner = (
+            conversation.tenant.as_str(),
+            conversation.principal.as_str(),
+        );
+        if owner != (identity.tenant().as_str(), identity.principal().as_str()) {
+            let message = format!("there is no conversation `{}`", conversation.id);
+            return Err(ServiceError::not_found("no_such_conversation", message));
+        }
         conversation.messages.extend([
             ChatMessage::User {
                 content: said.to_owned(),

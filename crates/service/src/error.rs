@@ -13,7 +13,7 @@ use windlass_store::Error;
 /// Serialized, it is an object with `kind`, `code`, `message` and, if there is one, `hint`. These codes are
 /// stable: `already_decided`, `ambiguous`, `cannot_be_changed`, `cannot_be_marked`, `conflict`, `corrupt`,
 /// `digest_differs`, `digest_needed`, `does_not_fit`, `ended`, `expired`, `failed`, `invalid`,
-/// `no_such_agent`, `no_such_approval`, `no_such_hold`, `no_such_plan`, `no_such_run`, `no_such_task`,
+/// `no_such_agent`, `no_such_approval`, `no_such_conversation`, `no_such_hold`, `no_such_plan`, `no_such_run`, `no_such_task`,
 /// `no_such_tool`, `not_entitled`, `other_arguments`, `owned_elsewhere`, `purged`, `run_exists`,
 /// `same_person`, `scope_missing`, `server_exists`, `store_unavailable`, `too_late`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

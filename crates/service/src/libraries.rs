@@ -92,6 +92,31 @@ impl Service {
         Ok(named.try_fold(first, ToolLibrary::merge)?)
     }
 
+    /// Refuses to read library files that the configuration does not name, unless the identity may do
+    /// everything: their commands start programs.
+    pub(crate) fn require_for_libraries(
+        &self,
+        identity: &Identity,
+        names: &[String],
+    ) -> Result<(), ServiceError> {
+        let is_shipped =
+            |name: &str| [BUILTIN, LIBRARY].contains(&name) || builtin_library(name).is_some();
+        let is_configured = |name: &str| -> Result<bool, ServiceError> {
+            let configured = library_files(self.project()?.configuration());
+            let named = std::fs::canonicalize(name).ok();
+            let files = configured
+                .iter()
+                .map(|file| std::fs::canonicalize(file).ok());
+            Ok(named.is_some() && files.into_iter().any(|file| file == named))
+        };
+        for name in names {
+            if !is_shipped(name) && !is_configured(name)? {
+                identity.require(Scope::Admin)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The library called `name`, or declared in the TOML file of that name. If it has tools of a server,
     /// what stands in their way is reported for the server `wanted`.
     ///
@@ -104,6 +129,7 @@ impl Service {
         wanted: Option<&ServerName>,
     ) -> Result<ToolLibrary, ServiceError> {
         identity.require(Scope::Read)?;
+        self.require_for_libraries(identity, &[name.to_owned()])?;
         let is_wanted = |server: &ServerName| Some(server) == wanted;
         match [BUILTIN, LIBRARY].contains(&name) {
             true => self.library(&*self.project()?, &[name.to_owned()], Some(&is_wanted)),
@@ -121,6 +147,7 @@ impl Service {
         names: &[String],
     ) -> Result<ToolLibrary, ServiceError> {
         identity.require(Scope::Read)?;
+        self.require_for_libraries(identity, names)?;
         self.library(&*self.project()?, names, None)
     }
 

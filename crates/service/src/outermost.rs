@@ -5,7 +5,7 @@ use windlass_spec::RunId;
 use windlass_store::{Error, RunState, Store};
 
 use crate::error::ServiceError;
-use crate::identity::Identity;
+use crate::identity::{Identity, Scope};
 use crate::service::Service;
 
 /// The run that a person began and for which, through others, this one works.
@@ -49,6 +49,7 @@ impl Service {
     /// # Errors
     /// If the identity may not see it.
     pub fn onward(&self, identity: &Identity, run: &RunId) -> Result<Onward, ServiceError> {
+        identity.require(Scope::Read)?;
         let (summary, store) = self.find_run(identity, run.as_str())?;
         let run = of(&store, &summary.run)?;
         let state = store.summary(&run)?.state;
@@ -65,6 +66,7 @@ impl Service {
     /// # Errors
     /// If the identity may not see it.
     pub fn outermost_run(&self, identity: &Identity, run: &RunId) -> Result<RunId, ServiceError> {
+        identity.require(Scope::Read)?;
         let (summary, store) = self.find_run(identity, run.as_str())?;
         Ok(of(&store, &summary.run)?)
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use windlass_core::approval::{Approval, Hold};
 use windlass_core::run::{Event, Run};
-use windlass_runtime::{DriveError, DurableError, cancel_unowned};
+use windlass_runtime::{DriveError, DurableError, RunMonitor as _, Stored, cancel_unowned};
 use windlass_spec::RunId;
 use windlass_store::{
     ApprovalFilter, Error, HoldFilter, Purged, RunFilter, RunState, RunSummary, Store,
@@ -17,7 +17,7 @@ use crate::assembly::BoundAgent;
 use crate::binding::StoredBinding;
 use crate::error::ServiceError;
 use crate::identity::{Identity, Scope};
-use crate::options::Attachment;
+use crate::options::{Attachment, Notice, RunOptions};
 use crate::outermost::{self, is_part_of};
 use crate::service::{Service, blocking};
 
@@ -48,7 +48,7 @@ pub struct RunQuery {
 pub struct ListedRun {
     /// The run in a line.
     pub summary: RunSummary,
-    /// As in [`RunStatus::waits_for_program`].
+    /// As in [`RunStatus::waits_for_program`]; `None` while it waits for a person.
     pub waits_for_program: Option<ProgramWait>,
 }
 
@@ -65,7 +65,7 @@ pub struct RunStatus {
     pub questions: Vec<Approval>,
     /// The open holds of the run and of those that work for it.
     pub holds: Vec<Hold>,
-    /// Why no worker resumes it. `None` while it waits for a person, and after its end.
+    /// Why no worker resumes it, also while it waits for a person. `None` after its end.
     pub waits_for_program: Option<ProgramWait>,
 }
 
@@ -74,8 +74,11 @@ pub struct RunStatus {
 pub enum ProgramWait {
     /// Its tools are functions of that program, which alone can resume it. The name may be unknown.
     Functions(Option<String>),
-    /// These files it was bound to changed since. A person can resume it with the changed files.
-    ChangedFiles(Vec<String>),
+    /// What it was bound to is different now, such as a file that changed. A person can resume it all the
+    /// same.
+    Changed(Vec<String>),
+    /// A worker tried and could not resume it, for this reason.
+    Refused(String),
 }
 
 impl fmt::Display for ProgramWait {
@@ -87,7 +90,8 @@ impl fmt::Display for ProgramWait {
             Self::Functions(None) => {
                 f.write_str("its tools are functions of the program that started it")
             }
-            Self::ChangedFiles(files) => f.write_str(&files.join(", ")),
+            Self::Changed(differences) => f.write_str(&differences.join(", ")),
+            Self::Refused(reason) => f.write_str(reason),
         }
     }
 }
@@ -157,13 +161,9 @@ impl Service {
             Err(error) => return Err(error.into()),
         };
         let (questions, holds) = self.waits_of(&store, &summary.run)?;
-        let program = match questions.is_empty() {
-            true => waits_for_program(&store, &summary)?,
-            false => None,
-        };
         Ok(RunStatus {
             outermost: outermost::of(&store, &summary.run)?,
-            waits_for_program: program,
+            waits_for_program: waits_for_program(&store, &summary)?,
             summary,
             run,
             questions,
@@ -247,6 +247,12 @@ impl Service {
         id: &str,
         options: &ResumeOptions,
     ) -> Result<Resumption, ServiceError> {
+        let instead = RunOptions {
+            library: options.library.iter().cloned().collect(),
+            model: options.model.clone(),
+            ..RunOptions::default()
+        };
+        self.require_for_options(identity, &instead)?;
         let (summary, store) = self.find_run(identity, id)?;
         let id = summary.run;
         let run = store.fold(&id)?;
@@ -269,6 +275,9 @@ impl Service {
             stored.model = Some(model.clone());
         }
         let bound = self.bind_again(identity, &run, &stored)?;
+        if run.task().call.is_none() {
+            self.notify(&Notice::Model(bound.model().to_owned()));
+        }
         Ok(Resumption::Bound(id, Box::new(bound)))
     }
 
@@ -352,9 +361,9 @@ impl Service {
         from: u64,
     ) -> Result<RunEvents, ServiceError> {
         identity.require(Scope::Read)?;
-        let (summary, store) = self.find_run(identity, id)?;
+        let (summary, _) = self.find_run(identity, id)?;
         Ok(RunEvents {
-            store,
+            stored: self.stored()?,
             run: summary.run,
             next: from,
             ready: Vec::new().into_iter(),
@@ -364,12 +373,20 @@ impl Service {
 
 /// The events of a run as they happen. Nothing is lost or repeated: each has a position, and who comes
 /// back continues after the last one they had.
-#[derive(Debug)]
 pub struct RunEvents {
-    store: Arc<Store>,
+    stored: Stored,
     run: RunId,
     next: u64,
     ready: std::vec::IntoIter<(u64, Event)>,
+}
+
+impl fmt::Debug for RunEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunEvents")
+            .field("run", &self.run)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
 }
 
 impl RunEvents {
@@ -385,14 +402,10 @@ impl RunEvents {
                 return Ok(Some((position, event)));
             }
             // Asked before the events are read: what comes last is read after the end is known.
-            let (store, run, from) = (Arc::clone(&self.store), self.run.clone(), self.next);
-            let read = tokio::task::spawn_blocking(move || {
-                let has_ended = store.summary(&run)?.state == RunState::Ended;
-                Ok::<_, Error>((has_ended, store.events_from(&run, from)?))
-            });
-            let (has_ended, events) = read
-                .await
-                .map_err(|error| ServiceError::failed(error.to_string()))??;
+            let (store, run) = (Arc::clone(self.stored.store()), self.run.clone());
+            let summary = blocking(move || Ok(store.summary(&run)?)).await?;
+            let has_ended = summary.state == RunState::Ended;
+            let events = self.stored.events_from(&self.run, self.next).await?;
             match (events.is_empty(), has_ended) {
                 (true, true) => return Ok(None),
                 (true, false) => tokio::time::sleep(FOLLOW_PERIOD).await,
@@ -410,7 +423,7 @@ enum Resumption {
 }
 
 /// Why a run waits for its program, whatever else it waits for.
-fn waits_for_program(
+pub(crate) fn waits_for_program(
     store: &Store,
     summary: &RunSummary,
 ) -> Result<Option<ProgramWait>, ServiceError> {
@@ -431,7 +444,10 @@ fn waits_for_program(
         StoredBinding::Options(options) => {
             let changed = options.binding.map(|binding| binding.changed_files());
             let changed = changed.filter(|changed| !changed.is_empty());
-            changed.map(ProgramWait::ChangedFiles)
+            match changed.map(ProgramWait::Changed) {
+                Some(changed) => Some(changed),
+                None => store.refusal(&summary.run)?.map(ProgramWait::Refused),
+            }
         }
     })
 }

@@ -116,7 +116,7 @@ impl Service {
     ///
     /// # Errors
     /// If it cannot be read, or has mistakes.
-    pub fn configured(&self) -> Result<Configured, ServiceError> {
+    pub(crate) fn configured(&self) -> Result<Configured, ServiceError> {
         Ok(self.project()?.configured.clone())
     }
 
@@ -174,6 +174,12 @@ impl Service {
             }
             _ => self.shared.files.clone(),
         };
+        // A run keeps the variables it was started with: another shell does not change its rules.
+        if let Some(kept) = &options.variables {
+            let is_setting = windlass_config::is_setting_variable;
+            files.variables.retain(|(name, _)| !is_setting(name));
+            files.variables.extend(kept.iter().cloned());
+        }
         // What is said now goes before what was said when the run was started.
         files.flags = [options.set.clone(), files.flags].concat();
         let policies = options.policy.as_deref();

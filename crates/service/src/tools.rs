@@ -96,6 +96,8 @@ pub struct DeclaredTools {
 pub struct ToolDetails {
     /// The library.
     pub library: ToolLibrary,
+    /// The name or file that the library was found by.
+    pub source: String,
     /// The implementation.
     pub tool: Tool,
     /// What is declared of it, if something is.
@@ -218,6 +220,7 @@ impl Service {
         name: &str,
         declared_in: Option<&DeclaredTools>,
     ) -> Result<ToolDetails, ServiceError> {
+        let source = library.to_owned();
         let library = self.find_library(identity, library, server_of(name).as_ref())?;
         let Some(tool) = library.lookup(name).cloned() else {
             return Err(no_such_tool(name, &library));
@@ -242,6 +245,7 @@ impl Service {
         };
         Ok(ToolDetails {
             library,
+            source,
             tool,
             declared,
         })

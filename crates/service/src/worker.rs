@@ -1,18 +1,19 @@
 //! The worker: drives the runs of a store that can go on, so that deciding is enough and nobody has to
 //! resume them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinError, JoinSet};
 use windlass_core::approval::Principal;
 use windlass_core::durable::{ResumableRun, ResumeReason};
 use windlass_core::run::{Next, Run};
-use windlass_runtime::{Durable as _, Progress, Stop, Watch};
+use windlass_runtime::{Durable as _, Progress, RunMonitor as _, Stop, Watch};
 use windlass_spec::{NonEmptyText, RunId};
 use windlass_store::{RunState, RunSummary, Store};
 
@@ -40,6 +41,10 @@ const BACK_OFF: Duration = Duration::from_secs(1);
 /// The longest it is left alone.
 const MAX_BACK_OFF: Duration = Duration::from_secs(300);
 
+/// How often a lock is tried before it counts as a worker's, and how long to wait in between.
+const PROBES: u32 = 3;
+const PROBE_PAUSE: Duration = Duration::from_millis(3);
+
 /// How a worker works.
 #[derive(Clone)]
 pub struct WorkerOptions {
@@ -65,8 +70,8 @@ impl Default for WorkerOptions {
     }
 }
 
-impl std::fmt::Debug for WorkerOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for WorkerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkerOptions")
             .field("jobs", &self.jobs)
             .field("until_idle", &self.until_idle)
@@ -106,7 +111,7 @@ impl Service {
             store,
             tenant: identity.tenant().clone(),
             left_alone: HashMap::new(),
-            driving: HashSet::new(),
+            driving: HashMap::new(),
             running: JoinSet::new(),
             options,
         };
@@ -118,40 +123,65 @@ impl Service {
         &self,
         identity: &Identity,
         run: &Run,
-    ) -> Result<BoundAgent, String> {
+    ) -> Result<BoundAgent, Refusal> {
         let mut options = match StoredBinding::of(run) {
             StoredBinding::Options(options) => *options,
             StoredBinding::Program(program) => {
-                return Err(format!(
-                    "waiting for its program: {}",
-                    ProgramWait::Functions(program)
-                ));
+                return Err(Refusal::Program(ProgramWait::Functions(program)));
             }
         };
-        let store = self.store().map_err(|error| error.to_string())?;
-        options.answered = answered(&store, run).map_err(|error| error.to_string())?;
+        let store = self.store()?;
+        options.answered = answered(&store, run)?;
         let Some(stored) = options.binding.clone() else {
-            return Err("it was stored without what it was bound to".to_owned());
+            let why = "it was stored without what it was bound to";
+            return Err(ServiceError::failed(why).into());
         };
         // Before it is bound and after: what is bound is what the files held in between.
         let changed = stored.changed_files();
         if !changed.is_empty() {
-            let wait = ProgramWait::ChangedFiles(changed);
-            return Err(format!("waiting for its program: {wait}"));
+            return Err(Refusal::Program(ProgramWait::Changed(changed)));
         }
-        let bound = self
-            .bind_again(identity, run, &options)
-            .map_err(|error| error.to_string())?;
-        let project = self
-            .project_of(&options)
-            .map_err(|error| error.to_string())?;
-        let now = self.binding_record(bound.crew(), &options, &project);
-        match stored.differences(&now).as_slice() {
-            [] => Ok(bound),
-            differences => Err(format!(
-                "waiting for its program: {}",
-                differences.join(", ")
-            )),
+        let bound = self.bind_again(identity, run, &options)?;
+        let project = self.project_of(&options)?;
+        let now = self.binding_record(bound.crew(), &options, &project, bound.model());
+        let differences = stored.differences(&now);
+        match differences.is_empty() {
+            true => Ok(bound),
+            false => Err(Refusal::Program(ProgramWait::Changed(differences))),
+        }
+    }
+}
+
+/// Why a worker does not resume a run.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// It cannot be bound identically.
+    Program(ProgramWait),
+    /// It cannot be bound or driven at all.
+    Failed(ServiceError),
+}
+
+impl<E: Into<ServiceError>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl Refusal {
+    /// The reason without what it is a reason for.
+    fn reason(&self) -> String {
+        match self {
+            Self::Program(wait) => wait.to_string(),
+            Self::Failed(error) => error.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program(wait) => write!(f, "waiting for its program: {wait}"),
+            Self::Failed(error) => error.fmt(f),
         }
     }
 }
@@ -163,8 +193,9 @@ struct Worker {
     tenant: NonEmptyText,
     /// Runs that could not be bound or driven, or made no progress.
     left_alone: HashMap<RunId, LeftAlone>,
-    driving: HashSet<RunId>,
-    running: JoinSet<(RunId, ResumeReason, Result<Driven, ServiceError>)>,
+    /// The runs it drives, by the task that does.
+    driving: HashMap<Id, (RunId, ResumeReason)>,
+    running: JoinSet<Result<Driven, ServiceError>>,
     options: WorkerOptions,
 }
 
@@ -184,38 +215,65 @@ struct Driven {
 
 impl Worker {
     async fn work(&mut self) -> Result<(), ServiceError> {
+        let worked = self.work_until_stopped().await;
+        if worked.is_err() {
+            self.running.abort_all();
+        }
+        worked.and(self.stop_runs().await)
+    }
+
+    async fn work_until_stopped(&mut self) -> Result<(), ServiceError> {
         let mut swept: Option<Instant> = None;
+        let mut failed: Option<Duration> = None;
         while !self.is_stopped() {
-            if swept.is_none_or(|at| at.elapsed() >= SWEEP_PERIOD) {
-                self.service.stored()?.sweep().await?;
-                swept = Some(Instant::now());
-            }
-            let has_taken = self.take_runs().await?;
-            if self.options.until_idle && !has_taken && self.running.is_empty() {
-                return Ok(());
-            }
-            let (after_step, at_once) = (&self.options.stop.after_step, &self.options.stop.at_once);
-            tokio::select! {
-                Some(done) = self.running.join_next() => {
-                    if let Ok((run, reason, result)) = done {
-                        self.settle(run, reason, result);
+            let is_due = swept.is_none_or(|at| at.elapsed() >= SWEEP_PERIOD);
+            match self.look_once(is_due).await {
+                Ok(has_taken) => {
+                    failed = None;
+                    if is_due {
+                        swept = Some(Instant::now());
+                    }
+                    if self.options.until_idle && !has_taken && self.running.is_empty() {
+                        return Ok(());
                     }
                 }
+                Err(error) if self.options.until_idle => return Err(error),
+                // The store may be usable again later: a full disk is emptied, a lock is released.
+                Err(error) => {
+                    if failed.is_none() {
+                        self.service.notify(&Notice::Warning(format!(
+                            "warning: the store cannot be used, trying again: {error}"
+                        )));
+                    }
+                    failed = Some(failed.map_or(BACK_OFF, |delay| (delay * 2).min(MAX_BACK_OFF)));
+                }
+            }
+            let pause = failed.unwrap_or(PERIOD);
+            let (after_step, at_once) = (&self.options.stop.after_step, &self.options.stop.at_once);
+            tokio::select! {
+                Some(done) = self.running.join_next_with_id() => self.settle(done),
                 () = after_step.cancelled() => {}
                 () = at_once.cancelled() => {}
-                () = tokio::time::sleep(PERIOD) => {}
+                () = tokio::time::sleep(pause) => {}
             }
         }
-        self.stop_runs().await
+        Ok(())
+    }
+
+    /// Ends questions that expired, if that is due, and takes the runs that can go on. Whether it took any.
+    async fn look_once(&mut self, is_sweep_due: bool) -> Result<bool, ServiceError> {
+        if is_sweep_due {
+            self.service.stored()?.sweep().await?;
+        }
+        self.take_runs().await
     }
 
     /// Lets the runs end their step, or breaks it off, and leaves them to the next worker.
     async fn stop_runs(&mut self) -> Result<(), ServiceError> {
         let at_once = self.options.stop.at_once.clone();
-        let mut left = self.driving.clone();
         loop {
             let done = tokio::select! {
-                done = self.running.join_next() => done,
+                done = self.running.join_next_with_id() => done,
                 () = at_once.cancelled(), if !self.running.is_empty() => {
                     // As if the process had died: what is under way is settled when the run is resumed.
                     self.running.shutdown().await;
@@ -225,15 +283,10 @@ impl Worker {
             let Some(done) = done else {
                 break;
             };
-            if let Ok((run, reason, result)) = done {
-                let has_stood = |driven: &Driven| driven.run.standing().is_some();
-                if result.as_ref().is_ok_and(has_stood) {
-                    left.remove(&run);
-                }
-                self.settle(run, reason, result);
-            }
+            self.settle(done);
         }
-        for run in left {
+        // Those whose steps were broken off.
+        for (_, (run, _)) in self.driving.drain() {
             self.store.leave(&run)?;
         }
         Ok(())
@@ -246,9 +299,7 @@ impl Worker {
 
     /// Takes the runs that can go on, as many as may be driven. Whether it took any.
     async fn take_runs(&mut self) -> Result<bool, ServiceError> {
-        let (store, now) = (Arc::clone(&self.store), self.service.now());
-        let found = tokio::task::spawn_blocking(move || store.resumable(now)).await;
-        let found = found.map_err(|error| ServiceError::failed(error.to_string()))??;
+        let found = self.service.stored()?.resumable().await?;
         let mut has_taken = false;
         for found in found {
             if self.running.len() >= self.options.jobs.max(1) {
@@ -260,7 +311,7 @@ impl Worker {
                 .is_some_and(|left| left.reason == found.reason && Instant::now() < left.until);
             if is_left_alone
                 || found.tenant != self.tenant.as_str()
-                || self.driving.contains(&found.run)
+                || self.driving.values().any(|(run, _)| *run == found.run)
                 || self.was_stopped(&found)?
             {
                 continue;
@@ -281,7 +332,8 @@ impl Worker {
     async fn take(&mut self, run: &RunId, reason: ResumeReason) -> bool {
         let (service, store, id) = (self.service.clone(), Arc::clone(&self.store), run.clone());
         let bound = tokio::task::spawn_blocking(move || bind(&service, &store, &id, reason)).await;
-        let bound = bound.unwrap_or_else(|error| Err(error.to_string()));
+        let bound =
+            bound.unwrap_or_else(|error| Err(ServiceError::failed(error.to_string()).into()));
         let (bound, identity, events) = match bound {
             Ok(Some(bound)) => bound,
             // What is due has to wait for a person first.
@@ -290,11 +342,10 @@ impl Worker {
                 return false;
             }
             Err(why) => {
-                self.refuse(run.clone(), reason, why);
+                self.refuse(run.clone(), reason, &why);
                 return false;
             }
         };
-        self.driving.insert(run.clone());
         let attachment = Attachment {
             // Who stops the worker does not cancel its runs.
             stop: Stop {
@@ -304,20 +355,17 @@ impl Worker {
             watch: Some(self.watch(run, reason)),
             ..Attachment::default()
         };
-        let (store, run) = (Arc::clone(&self.store), run.clone());
-        self.running.spawn(async move {
-            let resumed = async {
-                let driver = bound.driver(&identity, attachment)?;
-                let driven = driver.resume(&run).await?;
-                Ok(Driven {
-                    // One more is the event that it was resumed.
-                    has_progressed: store.summary(&run)?.events > events + 1,
-                    run: driven,
-                })
-            };
-            let result = resumed.await;
-            (run, reason, result)
+        let (store, id) = (Arc::clone(&self.store), run.clone());
+        let task = self.running.spawn(async move {
+            let driver = bound.driver(&identity, attachment)?;
+            let driven = driver.resume(&id).await?;
+            Ok(Driven {
+                // One more is the event that it was resumed.
+                has_progressed: store.summary(&id)?.events > events + 1,
+                run: driven,
+            })
         });
+        self.driving.insert(task.id(), (run.clone(), reason));
         true
     }
 
@@ -338,8 +386,21 @@ impl Worker {
         })
     }
 
-    fn settle(&mut self, run: RunId, reason: ResumeReason, result: Result<Driven, ServiceError>) {
-        self.driving.remove(&run);
+    /// Takes note of how far a run was driven. One that was broken off is left to the next worker.
+    fn settle(&mut self, done: Result<(Id, Result<Driven, ServiceError>), JoinError>) {
+        let (task, result) = match done {
+            Ok((task, result)) => (task, result),
+            Err(error) => (error.id(), Err(ServiceError::failed(error.to_string()))),
+        };
+        let Some((run, reason)) = self.driving.remove(&task) else {
+            return;
+        };
+        let result = result.and_then(|driven| {
+            if driven.run.standing().is_none() {
+                self.store.leave(&run)?;
+            }
+            Ok(driven)
+        });
         match result {
             Ok(driven) if driven.has_progressed || driven.run.end().is_some() => {
                 self.left_alone.remove(&run);
@@ -349,15 +410,26 @@ impl Worker {
             }
             // Another process has it now, or it has ended.
             Err(error) if ["owned_elsewhere", "ended"].contains(&error.code()) => {}
-            Err(error) => self.refuse(run, reason, error.to_string()),
+            Err(error) => {
+                let left = self.store.leave(&run);
+                let why = match left {
+                    Ok(()) => error.to_string(),
+                    Err(left) => format!("{error}; {left}"),
+                };
+                self.refuse(run, reason, &ServiceError::failed(why).into());
+            }
         }
     }
 
     /// Leaves a run alone that cannot be driven here, and reports why the first time.
-    fn refuse(&mut self, run: RunId, reason: ResumeReason, why: String) {
+    fn refuse(&mut self, run: RunId, reason: ResumeReason, why: &Refusal) {
         if self.leave_alone(run.clone(), reason) {
-            self.service
-                .notify(&Notice::RunNotTaken { run, reason: why });
+            // Whoever looks at the run sees it too. A store that cannot keep that is reported by itself.
+            let _ = self.store.refuse(&run, &why.reason());
+            self.service.notify(&Notice::RunNotTaken {
+                run,
+                reason: why.to_string(),
+            });
         }
     }
 
@@ -387,8 +459,8 @@ fn bind(
     store: &Store,
     run: &RunId,
     reason: ResumeReason,
-) -> Result<Option<(BoundAgent, Identity, u64)>, String> {
-    let folded = store.fold(run).map_err(|error| error.to_string())?;
+) -> Result<Option<(BoundAgent, Identity, u64)>, Refusal> {
+    let folded = store.fold(run)?;
     let is_due = || folded.held_calls().any(|(_, until)| until <= service.now());
     if reason == ResumeReason::HoldDue
         && matches!(folded.next(), Next::Wait(waiting) if waiting.for_person)
@@ -396,17 +468,18 @@ fn bind(
     {
         return Ok(None);
     }
-    service.reload().map_err(|error| error.to_string())?;
-    let summary = store.summary(run).map_err(|error| error.to_string())?;
+    service.reload()?;
+    let summary = store.summary(run)?;
     let identity = owner(&summary)?;
     let bound = service.bind_identically(&identity, &folded)?;
     Ok(Some((bound, identity, summary.events)))
 }
 
 /// On whose behalf a run acts, whoever drives it.
-fn owner(summary: &RunSummary) -> Result<Identity, String> {
-    let tenant = NonEmptyText::new(summary.tenant.clone()).map_err(|error| error.to_string())?;
-    let principal = Principal::new(summary.principal.clone()).map_err(|error| error.to_string())?;
+fn owner(summary: &RunSummary) -> Result<Identity, ServiceError> {
+    let invalid = |error: &dyn std::error::Error| ServiceError::failed(error.to_string());
+    let tenant = NonEmptyText::new(summary.tenant.clone()).map_err(|error| invalid(&error))?;
+    let principal = Principal::new(summary.principal.clone()).map_err(|error| invalid(&error))?;
     Ok(Identity::new(tenant, principal, [Scope::Run]))
 }
 
@@ -427,9 +500,13 @@ fn is_locked(path: &Path) -> Result<bool, ServiceError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error.into()),
     };
-    match file.try_lock() {
-        Ok(()) => Ok(false),
-        Err(TryLockError::WouldBlock) => Ok(true),
-        Err(TryLockError::Error(error)) => Err(error.into()),
+    // Another process that asks the same has the lock for a moment; a worker has it as long as it lives.
+    for _ in 0..PROBES {
+        match file.try_lock() {
+            Ok(()) => return Ok(false),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PROBE_PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
     }
+    Ok(true)
 }

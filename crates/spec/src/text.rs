@@ -37,7 +37,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 pub use classes::{CharacterClass, class_of};
-pub use confusable::{look_alike, skeleton};
+pub use confusable::{latin_words, look_alike, skeleton};
 pub use scan::{HiddenSpan, HiddenSpans};
 
 /// How many variation selectors after ideographs one text for a model may have: each can carry a byte,

@@ -3,6 +3,7 @@
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use windlass_core::approval::Identity;
 use windlass_core::model::ChatMessage;
 use windlass_core::redact::RedactError;
 use windlass_spec::{RunId, Timestamp};
@@ -38,7 +39,7 @@ impl Store {
     /// Keeps a conversation, in place of what was kept of it before, and waits for the disk.
     ///
     /// # Errors
-    /// If it could not be stored.
+    /// If it could not be stored, or there is one of that id of another tenant or principal.
     pub fn save_conversation(&self, conversation: &StoredConversation) -> Result<(), Error> {
         let runs = self.redacted_list(&conversation.runs)?;
         let messages = self.redacted_list(&conversation.messages)?;
@@ -53,45 +54,61 @@ impl Store {
         self.writer
             .wait_for(Work::new(Points::of("save"), move |connection| {
                 let mut insert = connection.prepare_cached(
-                    "INSERT OR REPLACE INTO conversations
+                    "INSERT INTO conversations
                      (conversation, tenant, principal, agent, runs, messages, updated_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                 ON CONFLICT (conversation) DO UPDATE SET agent = excluded.agent,
+                     runs = excluded.runs, messages = excluded.messages,
+                     updated_at = excluded.updated_at
+                 WHERE tenant = excluded.tenant AND principal = excluded.principal",
                 )?;
                 let at = updated_at.as_microseconds();
-                insert.execute(params![id, tenant, principal, agent, runs, messages, at])?;
-                Ok(0)
+                let row = params![id, tenant, principal, agent, runs, messages, at];
+                match insert.execute(row)? {
+                    0 => Err(Error::ConversationExists(id.clone())),
+                    _ => Ok(0),
+                }
             }))?;
         Ok(())
     }
 
-    /// A conversation, if there is one of that id.
+    /// A user's conversation, if there is one of that id.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn conversation(&self, id: &str) -> Result<Option<StoredConversation>, Error> {
-        self.one_conversation(&format!("{SELECT} WHERE conversation = ?1"), id)
+    pub fn conversation(
+        &self,
+        user: &Identity,
+        id: &str,
+    ) -> Result<Option<StoredConversation>, Error> {
+        self.one_conversation("AND conversation = ?3", user, id)
     }
 
-    /// The conversation with an agent in which something was said last, if there is one.
+    /// A user's conversation with an agent in which something was said last, if there is one.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn latest_conversation(&self, agent: &str) -> Result<Option<StoredConversation>, Error> {
-        let query = format!(
-            "{SELECT} WHERE agent = ?1 ORDER BY updated_at DESC, conversation DESC LIMIT 1"
-        );
-        self.one_conversation(&query, agent)
+    pub fn latest_conversation(
+        &self,
+        user: &Identity,
+        agent: &str,
+    ) -> Result<Option<StoredConversation>, Error> {
+        let chosen = "AND agent = ?3 ORDER BY updated_at DESC, conversation DESC LIMIT 1";
+        self.one_conversation(chosen, user, agent)
     }
 
     fn one_conversation(
         &self,
-        query: &str,
+        chosen: &str,
+        user: &Identity,
         parameter: &str,
     ) -> Result<Option<StoredConversation>, Error> {
         self.readers.read(|connection| {
-            let mut select = connection.prepare_cached(query)?;
+            let query = format!("{SELECT} WHERE tenant = ?1 AND principal = ?2 {chosen}");
+            let mut select = connection.prepare_cached(&query)?;
+            let user = (user.tenant.as_str(), user.principal.as_str());
             let found = select
-                .query_row([parameter], |row| Ok(stored(row)))
+                .query_row((user.0, user.1, parameter), |row| Ok(stored(row)))
                 .optional()?;
             found.transpose()
         })

@@ -87,6 +87,9 @@ pub enum Error {
         /// The first of them.
         runs: Vec<RunId>,
     },
+    /// There is a conversation of that id, and it is not the caller's.
+    #[error("there is a conversation `{0}` of another user")]
+    ConversationExists(String),
     /// There is a run of that id.
     #[error("there is a run `{0}` already")]
     RunExists(RunId),

@@ -297,6 +297,10 @@ impl Drop for RunJournal {
         if self.health.is_behind() {
             let _ = self.sync();
         }
+        // Not a person stopped it but a fault did, so a worker may resume it.
+        if self.health.check().is_err() || std::thread::panicking() {
+            self.lease.abandon();
+        }
     }
 }
 

@@ -26,6 +26,8 @@ pub struct RunLease {
     path: PathBuf,
     /// Closing it releases the lock.
     lock: File,
+    /// Whether the lock file stays, as when the owner dies.
+    is_abandoned: bool,
 }
 
 impl RunLease {
@@ -45,6 +47,7 @@ impl RunLease {
                         epoch,
                         path,
                         lock,
+                        is_abandoned: false,
                     });
                 }
                 Err(TryLockError::WouldBlock) if tries < TRIES => {
@@ -69,16 +72,21 @@ impl RunLease {
         self.epoch
     }
 
+    /// Leaves the run as an owner does that dies: the next worker resumes it.
+    pub(crate) fn abandon(&mut self) {
+        self.is_abandoned = true;
+    }
+
     pub(crate) fn set_epoch(&mut self, epoch: i64) {
         self.epoch = epoch;
     }
 }
 
 impl Drop for RunLease {
-    /// A run without an owner has no lock file, so that one that waits costs nothing but its rows. The
+    /// A run that its owner gave up has no lock file, so that one that waits costs nothing but its rows. The
     /// file goes before the lock does: only an owner may remove it.
     fn drop(&mut self) {
-        if cfg!(unix) && is_at(&self.lock, &self.path) {
+        if cfg!(unix) && !self.is_abandoned && is_at(&self.lock, &self.path) {
             let _ = std::fs::remove_file(&self.path);
         }
     }

@@ -6,10 +6,12 @@ use rusqlite::{Connection, OptionalExtension};
 use windlass_core::durable::{ResumableRun, ResumeReason};
 use windlass_spec::{CallId, RunId, Timestamp};
 
+use crate::crash::Points;
 use crate::error::Error;
 use crate::lease::{has_lock_file, is_owned, leave_lock_file};
 use crate::read::{run_id, standing};
 use crate::store::Store;
+use crate::writer::Work;
 
 /// Runs that are not over, with what there is to do, the most specific reason first. Each part has an index of
 /// its own; the order of the joins is fixed so that the part that is usually empty is read first.
@@ -92,6 +94,39 @@ impl Store {
     #[must_use]
     pub fn was_let_go(&self, run: &RunId) -> bool {
         !has_lock_file(&self.locks, run)
+    }
+
+    /// Keeps why a worker did not resume a run, until it is taken over.
+    ///
+    /// # Errors
+    /// If it cannot be stored.
+    pub fn refuse(&self, run: &RunId, reason: &str) -> Result<(), Error> {
+        let (run, reason) = (run.clone(), self.redactor.text(reason));
+        self.writer
+            .wait_for(Work::new(Points::of("refuse"), move |connection| {
+                let mut insert = connection.prepare_cached(
+                    "INSERT OR REPLACE INTO refusals (run, epoch, reason)
+                     SELECT run, epoch, ?2 FROM runs WHERE run = ?1",
+                )?;
+                insert.execute((run.as_str(), &reason))?;
+                Ok(0)
+            }))?;
+        Ok(())
+    }
+
+    /// Why a worker did not resume a run, if it has not been taken over since.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn refusal(&self, run: &RunId) -> Result<Option<String>, Error> {
+        self.readers.read(|connection| {
+            let mut select = connection.prepare_cached(
+                "SELECT reason FROM refusals JOIN runs USING (run)
+                 WHERE run = ?1 AND refusals.epoch = runs.epoch",
+            )?;
+            let reason = select.query_row([run.as_str()], |row| row.get(0));
+            Ok(reason.optional()?)
+        })
     }
 
     /// Leaves a run that no process owns as one that dies does: the next worker resumes it.

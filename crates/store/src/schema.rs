@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0011_memory_terms.sql"),
     include_str!("migrations/0012_memory_sources.sql"),
     include_str!("migrations/0013_resumable.sql"),
+    include_str!("migrations/0014_refusals.sql"),
 ];
 
 /// Marks the file as one of ours, for `file` and for the check below: "Wndl".

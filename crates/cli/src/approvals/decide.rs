@@ -47,7 +47,8 @@ pub(super) fn approve(desk: &Desk, command: &Approve) -> anyhow::Result<Outcome>
     if always.is_some() {
         details.check_standing(edited.as_ref())?;
     }
-    let level = level_with(&details, call, edited.as_ref());
+    let level = details.level_with(edited.as_ref());
+    let level = level.unwrap_or(call.security_level);
     let at_a_terminal = io::stdin().is_terminal() && is_read_by_person();
     let is_certain = command.yes || (shown.is_some() && !at_a_terminal);
     if level >= SecurityLevel::High && !is_certain {
@@ -68,6 +69,7 @@ pub(super) fn approve(desk: &Desk, command: &Approve) -> anyhow::Result<Outcome>
     let request = DecisionRequest {
         decision,
         digest: shown,
+        is_unseen: command.yes,
         always,
     };
     take(desk, question, request, command.question.json)
@@ -210,19 +212,6 @@ pub(super) fn edited(
             Err(ServiceError::invalid("not_json", "the arguments are no object").with_hint(hint()))
         }
     }
-}
-
-/// How much care the call needs with these arguments, or with those it was asked with.
-pub(super) fn level_with(
-    details: &ApprovalDetails,
-    call: &Authorize,
-    edited: Option<&Map<String, Value>>,
-) -> SecurityLevel {
-    let arguments = edited
-        .or_else(|| details.approval.arguments())
-        .unwrap_or(&call.tool_args);
-    let gravity = details.gravity_with(arguments);
-    gravity.map_or(call.security_level, |(_, level)| level)
 }
 
 fn needs_certainty(question: &Approval, level: SecurityLevel) -> ServiceError {

@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal as _};
 use std::sync::{Arc, Once};
 
-use inquire::{InquireError, Select, Text};
+use inquire::{InquireError, Select};
 use serde_json::{Map, Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_core::approval::{Approval, Ask, Authorize, FormRequest, PersonDecision, Question};
@@ -15,10 +15,11 @@ use windlass_service::{
 use windlass_spec::text::{TextUse, escape_json};
 use windlass_spec::{NonEmptyText, RiskLevel, SecurityLevel, Type};
 
-use super::decide::{edited, level_with};
+use super::decide::edited;
 use super::{Desk, show};
 use crate::live::Live;
 use crate::moments::left;
+use crate::prompt::{self, PromptError};
 use crate::rendered::{on_one_line, seen};
 use crate::signals;
 use crate::terminal::{complain, is_read_by_person};
@@ -121,6 +122,7 @@ fn ask(desk: &Desk, question: &Approval) -> anyhow::Result<Asked> {
         let request = DecisionRequest {
             decision,
             digest: Some(question.digest()),
+            is_unseen: false,
             always: is_always.then_some(Always::Call),
         };
         match desk
@@ -150,14 +152,23 @@ enum Stopped {
     Left,
     /// What they typed cannot be taken.
     Wrong(ServiceError),
-    Terminal(InquireError),
+    Terminal(anyhow::Error),
 }
 
 impl From<InquireError> for Stopped {
     fn from(error: InquireError) -> Self {
         match error {
             InquireError::OperationCanceled | InquireError::OperationInterrupted => Self::Left,
-            other => Self::Terminal(other),
+            other => Self::Terminal(other.into()),
+        }
+    }
+}
+
+impl From<PromptError> for Stopped {
+    fn from(error: PromptError) -> Self {
+        match error {
+            PromptError::Left => Self::Left,
+            PromptError::Terminal(error) => Self::Terminal(error.into()),
         }
     }
 }
@@ -184,7 +195,10 @@ fn about_call(call: &Authorize, details: &ApprovalDetails) -> Result<Choice, Sto
             if call.risk != RiskLevel::Irreversible {
                 choices.insert(1, ALWAYS);
             }
-            Select::new("May it run?", choices).prompt()?.to_owned()
+            Select::new("May it run?", choices)
+                .without_filtering()
+                .prompt()?
+                .to_owned()
         }
         // Nothing is chosen beforehand: a yes is typed.
         SecurityLevel::High | SecurityLevel::Critical => typed(call)?,
@@ -198,7 +212,7 @@ fn about_call(call: &Authorize, details: &ApprovalDetails) -> Result<Choice, Sto
         }
         RESPOND => {
             let typed =
-                Text::new("What does the model get instead of the tool's result?").prompt()?;
+                prompt::read_text("What does the model get instead of the tool's result?", "")?;
             let value = serde_json::from_str(&typed).unwrap_or(Value::String(typed));
             Choice::Decide(PersonDecision::Respond { value })
         }
@@ -213,7 +227,10 @@ fn about_form(form: &FormRequest) -> Result<Choice, Stopped> {
         Some(_) => DONE_THERE,
         None => FILL_IN,
     };
-    match Select::new("Will you answer?", vec![yes, REJECT, LATER]).prompt()? {
+    match Select::new("Will you answer?", vec![yes, REJECT, LATER])
+        .without_filtering()
+        .prompt()?
+    {
         REJECT => return Ok(Choice::Decide(reject()?)),
         LATER => return Ok(Choice::Later),
         _ => {}
@@ -224,12 +241,15 @@ fn about_form(form: &FormRequest) -> Result<Choice, Stopped> {
         let typed = match &field.ty {
             Type::Enum(options) => {
                 let shown = options.iter().map(|option| on_one_line(option)).collect();
-                let chosen = Select::new(&prompt, shown).raw_prompt_skippable()?;
+                let chosen = Select::new(&prompt, shown)
+                    .without_filtering()
+                    .raw_prompt_skippable()?;
                 chosen.and_then(|chosen| options.get(chosen.index).cloned())
             }
             Type::Boolean => Select::new(&prompt, vec!["true".to_owned(), "false".to_owned()])
+                .without_filtering()
                 .prompt_skippable()?,
-            _ => Text::new(&prompt).prompt_skippable()?,
+            _ => prompt::read_text(&prompt, "").map(Some)?,
         };
         let typed = typed.filter(|typed| !typed.is_empty());
         if let Some(typed) = typed {
@@ -256,7 +276,7 @@ fn about_form(form: &FormRequest) -> Result<Choice, Stopped> {
 fn typed(call: &Authorize) -> Result<String, Stopped> {
     let tool = call.tool_name.as_str();
     let prompt = format!("Type `{tool}` to approve, or reject, edit, respond, later:");
-    let typed = Text::new(&prompt).prompt()?;
+    let typed = prompt::read_text(&prompt, "")?;
     let chosen = match typed.trim() {
         word if word == tool => APPROVE,
         "reject" => REJECT,
@@ -280,12 +300,10 @@ fn new_arguments(
     let current = json!(current).to_string();
     // The same value, with nothing in it that the terminal would not show.
     let current = escape_json(&current, TextUse::Exact);
-    let typed = Text::new("The arguments:")
-        .with_initial_value(&current)
-        .prompt()?;
+    let typed = prompt::read_text("The arguments:", &current)?;
     let arguments = edited(&typed, call, details)?;
-    let level = level_with(details, call, Some(&arguments));
-    if level > call.security_level {
+    let level = details.level_with(Some(&arguments));
+    if let Some(level) = level.filter(|level| *level > call.security_level) {
         let message = format!("with these arguments the call needs the security level {level}");
         return Err(ServiceError::invalid("not_confirmed", message)
             .with_hint("reject it, and have the agent ask for what you want")
@@ -295,7 +313,7 @@ fn new_arguments(
 }
 
 fn reject() -> Result<PersonDecision, Stopped> {
-    let typed = Text::new("Why? (the model is told; may be left empty)").prompt()?;
+    let typed = prompt::read_text("Why? (the model is told; may be left empty)", "")?;
     let message = NonEmptyText::new(typed.trim()).ok();
     Ok(PersonDecision::Reject { message })
 }
@@ -313,7 +331,9 @@ fn about_question(ask: &Ask) -> Result<Choice, Stopped> {
             choices.push(OWN_WORDS.to_owned());
         }
         choices.extend([NO_ANSWER.to_owned(), LATER.to_owned()]);
-        let chosen = Select::new("Your answer?", choices).raw_prompt()?;
+        let chosen = Select::new("Your answer?", choices)
+            .without_filtering()
+            .raw_prompt()?;
         if chosen.index < count {
             let text = ask.options[chosen.index].clone();
             return Ok(Choice::Decide(PersonDecision::Answer { text }));
@@ -325,7 +345,7 @@ fn about_question(ask: &Ask) -> Result<Choice, Stopped> {
         }
     }
     let typed = match own_words {
-        true => Text::new("Your answer? (empty to decide later)").prompt()?,
+        true => prompt::read_text("Your answer? (empty to decide later)", "")?,
         false => String::new(),
     };
     Ok(match NonEmptyText::new(typed.trim()) {
@@ -337,7 +357,9 @@ fn about_question(ask: &Ask) -> Result<Choice, Stopped> {
 fn about_work() -> Result<Choice, Stopped> {
     const DONE: &str = "it is done";
     const NOT_DONE: &str = "it cannot be done";
-    let chosen = Select::new("Please do it.", vec![DONE, NOT_DONE, LATER]).prompt()?;
+    let chosen = Select::new("Please do it.", vec![DONE, NOT_DONE, LATER])
+        .without_filtering()
+        .prompt()?;
     Ok(match chosen {
         DONE => Choice::Decide(PersonDecision::Done { note: None }),
         NOT_DONE => Choice::Decide(reject()?),

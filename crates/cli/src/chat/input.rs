@@ -15,9 +15,9 @@ use rustyline::validate::Validator;
 use rustyline::{Behavior, Config, Editor, Helper};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use windlass_spec::text::{CharacterClass, TextUse, is_clean, replace_hidden};
 
 use super::COMMANDS;
+use crate::prompt::{drawn, must_be_drawn};
 use crate::terminal::complain;
 
 /// The history of what was typed, in the data directory.
@@ -172,18 +172,12 @@ impl Hinter for Completion {
 }
 
 impl Highlighter for Completion {
-    /// What was pasted or comes from the history is drawn without what could steer the terminal.
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
-        replace_hidden(line, TextUse::Display, |class, hidden, drawn| {
-            // The editor reckons with a column for each of these and with none for the others.
-            if class == CharacterClass::Control {
-                drawn.extend(hidden.chars().map(|_| '\u{fffd}'));
-            }
-        })
+        drawn(line)
     }
 
     fn highlight_char(&self, line: &str, _: usize, _: CmdKind) -> bool {
-        !is_clean(line, TextUse::Display)
+        must_be_drawn(line)
     }
 }
 

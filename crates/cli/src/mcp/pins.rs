@@ -3,7 +3,6 @@
 
 use std::io::{IsTerminal as _, stdin};
 
-use inquire::Confirm;
 use serde_json::{Value, json};
 use windlass_mcp::{Pin, diff, digest, visible};
 use windlass_service::{Identity, ServerStatus, Service, needs_acceptance};
@@ -12,6 +11,7 @@ use windlass_spec::server::ServerName;
 use crate::Outcome;
 use crate::arguments::McpPins;
 use crate::program::Program;
+use crate::prompt::{PromptError, read_text};
 use crate::table::say_table;
 use crate::terminal::{complain, put, say};
 
@@ -128,10 +128,11 @@ fn confirmed(command: &McpPins, question: &str) -> anyhow::Result<bool> {
         stdin().is_terminal(),
         "whoever accepts a change is asked at a terminal, and this is none\nhint: `--yes` accepts it without asking"
     );
-    Ok(Confirm::new(question)
-        .with_default(false)
-        .prompt_skippable()?
-        == Some(true))
+    match read_text(&format!("{question} (y/N)"), "") {
+        Ok(typed) => Ok(["y", "yes"].contains(&typed.trim().to_lowercase().as_str())),
+        Err(PromptError::Left) => Ok(false),
+        Err(PromptError::Terminal(error)) => Err(error.into()),
+    }
 }
 
 /// What is the matter with a tool.

@@ -121,7 +121,7 @@ impl Standing {
     }
 
     fn state(&self) -> String {
-        if let Some(program) = &self.0.waits_for_program {
+        if let (Some(program), []) = (&self.0.waits_for_program, self.0.questions.as_slice()) {
             return format!("waiting for its program: {program}");
         }
         match (self.0.summary.state, &self.0.summary.end) {

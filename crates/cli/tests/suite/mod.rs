@@ -29,3 +29,4 @@ mod seeded;
 mod session;
 mod tools;
 mod worker;
+mod worker_binding;

@@ -2,11 +2,13 @@
 //! fit), and what it said (the mistakes it made, the answer it gave). The task and the current turn are always
 //! among what it is shown; what is left out is the oldest, and that is said.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::Value;
+use windlass_spec::text::{TextUse, escape};
 use windlass_spec::{Agent, CallRecord, NonEmptyText, ToolSpecification};
 
 use super::answer::Answer;
@@ -163,6 +165,7 @@ impl Transcript {
         }
         messages.extend(earlier[left_out..].iter().flatten().cloned());
         messages.extend_from_slice(last);
+        messages.iter_mut().for_each(show_hidden);
         ModelRequest { messages, tools }
     }
 
@@ -298,6 +301,18 @@ impl Transcript {
                 format!("{}… ({more} more characters are not shown)", &text[..end])
             }
         }
+    }
+}
+
+/// Shows what is hidden in a message: the model sees an escape where a person would see nothing. The calls
+/// stay as the model made them.
+fn show_hidden(message: &mut ChatMessage) {
+    let (ChatMessage::System { content }
+    | ChatMessage::User { content }
+    | ChatMessage::Assistant { content, .. }
+    | ChatMessage::Tool { content, .. }) = message;
+    if let Cow::Owned(shown) = escape(content, TextUse::Model) {
+        *content = shown;
     }
 }
 

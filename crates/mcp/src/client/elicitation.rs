@@ -2,7 +2,7 @@
 //! secrets: whatever is filled in passes through this program, its journal and the server.
 
 use serde_json::{Map, Value, json};
-use windlass_spec::text::{TextUse, escape_line, is_clean, is_hidden};
+use windlass_spec::text::{TextUse, escape_line, is_clean, is_hidden, latin_words};
 
 use super::api::{Elicitation, Limits, Reply};
 use super::shown;
@@ -274,33 +274,8 @@ fn words(text: &str) -> Vec<String> {
 /// A text in small letters, without what cannot be seen, with letters that look like Latin ones as
 /// those.
 fn folded(text: &str) -> String {
-    text.chars()
-        .filter(|c| !is_hidden(*c))
-        .flat_map(char::to_lowercase)
-        .map(|c| match c {
-            'а' | 'α' | '@' => 'a',
-            'ԁ' => 'd',
-            'е' | 'ε' => 'e',
-            'і' | 'ι' | 'ı' => 'i',
-            'к' | 'κ' => 'k',
-            'о' | 'ο' => 'o',
-            'р' | 'ρ' => 'p',
-            'с' => 'c',
-            'ѕ' => 's',
-            'т' | 'τ' => 't',
-            'ν' | 'ѵ' => 'v',
-            'ԝ' | 'ω' => 'w',
-            'х' | 'χ' => 'x',
-            'у' | 'γ' => 'y',
-            '！'..='～' => fullwidth(c),
-            c => c,
-        })
-        .collect()
-}
-
-/// The plain form of a letter that is as wide as a Chinese one.
-fn fullwidth(c: char) -> char {
-    char::from_u32(c as u32 - 0xFEE0).map_or(c, |c| c.to_ascii_lowercase())
+    let visible: String = text.chars().filter(|c| !is_hidden(*c)).collect();
+    latin_words(&visible)
 }
 
 /// Reads the parameters of `elicitation/create`.

@@ -12,6 +12,7 @@ use rmcp::transport::auth::{
     StoredCredentials,
 };
 use serde_json::{Value, json};
+use tracing::{Instrument as _, debug_span};
 use windlass_spec::server::{ServerName, ServerSettings, Transport};
 
 use super::LONGEST_LOGIN;
@@ -297,6 +298,11 @@ impl Account {
             .header(ACCEPT, "application/json, text/event-stream")
             .body(ask.to_string())
             .send()
+            .instrument(debug_span!(
+                "http_request",
+                http.request.method = "POST",
+                server.address = self.url.host_str(),
+            ))
             .await
             .ok()?;
         if answer.status() != reqwest::StatusCode::UNAUTHORIZED {

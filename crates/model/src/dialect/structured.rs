@@ -5,6 +5,8 @@
 use serde_json::{Value, json};
 use windlass_core::model::{ChatCall, ChatMessage, FINISH, ModelRequest, finish_schema};
 
+use crate::definition::{shown_description, shown_schema};
+
 /// A turn of a conversation without tool calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
@@ -75,7 +77,7 @@ pub(crate) fn schema(request: &ModelRequest) -> Value {
                 "thought": {"type": "string"},
                 "action": {"type": "string", "enum": ["call_tool"]},
                 "tool_name": {"type": "string", "enum": [tool.name().as_str()]},
-                "tool_args": tool.schema(),
+                "tool_args": shown_schema(tool),
                 "confidence": {"type": "number", "minimum": 0, "maximum": 1},
             },
             "required": ["thought", "action", "tool_name", "tool_args", "confidence"],
@@ -110,8 +112,8 @@ fn instructions(request: &ModelRequest) -> String {
         text.push_str(&format!(
             "\n- {}: {}\n  tool_args schema: {}",
             tool.name().as_str(),
-            tool.description(),
-            tool.schema()
+            shown_description(tool),
+            shown_schema(tool)
         ));
     }
     text

@@ -29,6 +29,7 @@ use super::failure::{Failure, retry_after};
 use super::names::WireNames;
 use super::{Form, HostedSettings};
 use crate::client::ModelError;
+use crate::definition::{shown_description, shown_schema};
 use crate::dialect::{Speaker, conversation, schema};
 
 /// A part of an answer as it arrives.
@@ -290,8 +291,8 @@ fn native(request: &ModelRequest, names: &WireNames) -> ChatRequest {
     }
     let tools = request.tools.iter().map(|tool| {
         Tool::new(names.sent(tool.name().as_str()))
-            .with_description(tool.description())
-            .with_schema(tool.schema().clone())
+            .with_description(shown_description(tool))
+            .with_schema(shown_schema(tool))
     });
     let finish = Tool::new(names.sent(FINISH))
         .with_description("Ends the task with its answer.")

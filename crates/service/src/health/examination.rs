@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::{Instrument as _, debug_span};
 use windlass_config::{Library, Severity};
 use windlass_model::{check_reach, places};
 use windlass_policy::Policies;
@@ -417,5 +418,11 @@ impl<'s> Examination<'s> {
 
 async fn answer_of(url: &str) -> Result<reqwest::Response, reqwest::Error> {
     let client = reqwest::Client::builder().timeout(PATIENCE).build()?;
-    client.get(url).send().await
+    let request = client.get(url).build()?;
+    let span = debug_span!(
+        "http_request",
+        http.request.method = "GET",
+        server.address = request.url().host_str(),
+    );
+    client.execute(request).instrument(span).await
 }

@@ -6,17 +6,16 @@ use std::sync::Arc;
 use windlass_core::approval::{Approval, PersonDecision};
 use windlass_core::model::{RequestedArguments, RequestedCall};
 use windlass_core::run::{Run, Task};
-use windlass_model::{ModelClient, ScriptedModel};
-use windlass_runtime::{Asked, Asker, Crew, Driver, NewTask};
+use windlass_runtime::{Asked, Asker};
 use windlass_spec::{Agent, AgentName, NonEmptyText, ToolSpecification};
-use windlass_tools::{BindingMode, ToolLibrary};
 
 use super::ToolDetails;
 use crate::approvals::DecisionRequest;
+use crate::assembly::{NO_MODEL, NewRun};
 use crate::error::{ServiceError, with_sources};
 use crate::identity::{Identity, Scope};
-use crate::options::Attachment;
-use crate::service::Service;
+use crate::options::{Attachment, RunOptions};
+use crate::service::{Service, blocking};
 
 /// A call of a tool by a person or program, without an agent.
 #[derive(Debug, Clone)]
@@ -50,11 +49,15 @@ impl Service {
         }
         let name = call.tool.tool.name().clone();
         let specification = call.tool.callable()?;
-        let crew = crew_with(specification, &call.tool.library)?;
-        let project = self.project()?;
-        // Policies may be about tools of other libraries.
-        let crew = crew.knowing(self.tools_named_in_policies(&project, &[]));
-        crew.configure(&project.configured)?;
+        let agent = agent_with(specification)
+            .map_err(|error| ServiceError::failed(with_sources(error.as_ref())))?;
+        let options = RunOptions {
+            library: vec![call.tool.source],
+            model: Some(NO_MODEL.to_owned()),
+            ..RunOptions::default()
+        };
+        let (service, caller) = (self.clone(), identity.clone());
+        let bound = blocking(move || service.bind_tool(&caller, &agent, &options)).await?;
         let task = Task {
             description: format!("Call `{name}` by hand."),
             call: Some(Box::new(RequestedCall {
@@ -65,13 +68,11 @@ impl Service {
             })),
             ..Task::default()
         };
-        let stored = self.stored_for(identity)?;
-        let driver = attachment.attach(Driver::new(crew, Arc::new(stored)));
-        let new = NewTask {
+        let new = NewRun {
             task,
-            ..NewTask::default()
+            ..NewRun::default()
         };
-        Ok(driver.start(new).await?)
+        bound.start(identity, new, attachment).await
     }
 
     /// Approves what the identity is asked.
@@ -97,22 +98,6 @@ impl Service {
 }
 
 /// An agent that has only this tool. Its model is never asked: the task is the call.
-fn crew_with(
-    specification: Arc<ToolSpecification>,
-    library: &ToolLibrary,
-) -> Result<Crew, ServiceError> {
-    let agent = agent_with(specification)
-        .map_err(|error| ServiceError::failed(with_sources(error.as_ref())))?;
-    let model: Arc<dyn ModelClient> = Arc::new(ScriptedModel::answers([]));
-    Ok(Crew::assemble(
-        std::slice::from_ref(&agent),
-        &agent,
-        library,
-        BindingMode::Exact,
-        &|_| Ok(Arc::clone(&model)),
-    )?)
-}
-
 fn agent_with(specification: Arc<ToolSpecification>) -> Result<Agent, Box<dyn std::error::Error>> {
     let instruction = NonEmptyText::new("Make the call that a person asks for.")?;
     let agent = Agent::new(

@@ -18,16 +18,42 @@ pub fn look_alike(name: &str) -> Option<String> {
     if name.is_ascii() {
         return None;
     }
-    // Letters that are Latin already stay as they are: in a skeleton `m` would become `rn`.
+    let like = letters_as_latin(name);
+    let letters: String = name.chars().filter(|c| c.is_alphabetic()).collect();
+    let is_mixed = !letters.check_restriction_level(RestrictionLevel::HighlyRestrictive);
+    // The skeleton of an honest accented letter keeps its accent.
+    (like.is_ascii() || is_mixed).then_some(like)
+}
+
+/// A text with every letter that looks like a Latin one as that. Letters that are Latin already stay as they
+/// are: in a skeleton `m` would become `rn`.
+fn letters_as_latin(text: &str) -> String {
     let mut like = String::new();
-    for c in name.chars() {
+    for c in text.chars() {
         match c.is_ascii() {
             true => like.push(c),
             false => like.extend(unicode_security::skeleton(c.encode_utf8(&mut [0; 4]))),
         }
     }
-    let letters: String = name.chars().filter(|c| c.is_alphabetic()).collect();
-    let is_mixed = !letters.check_restriction_level(RestrictionLevel::HighlyRestrictive);
-    // The skeleton of an honest accented letter keeps its accent.
-    (like.is_ascii() || is_mixed).then_some(like)
+    like
+}
+
+/// A text in small letters in which every letter that looks like a Latin one, or is commonly used for one, is
+/// that: for finding a word however it is disguised.
+#[must_use]
+pub fn latin_words(text: &str) -> String {
+    let small = letters_as_latin(&text.to_lowercase()).to_lowercase();
+    let latin = |c: char| match c {
+        '@' => 'a',
+        'ε' => 'e',
+        'κ' => 'k',
+        'ν' => 'v',
+        'ω' => 'w',
+        'χ' => 'x',
+        'τ' => 't',
+        'к' => 'k',
+        'т' => 't',
+        c => c,
+    };
+    small.chars().map(latin).collect()
 }

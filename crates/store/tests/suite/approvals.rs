@@ -382,7 +382,7 @@ fn a_database_of_the_first_version_gets_the_new_tables_and_keeps_its_runs() {
     let version: i64 = connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 13);
+    assert_eq!(version, 14);
     let task: String = connection
         .query_row("SELECT task FROM agent_executions", [], |row| row.get(0))
         .unwrap();

@@ -1,9 +1,22 @@
 //! Conversations are kept and found again.
 
+use windlass_core::approval::{Identity, Principal};
 use windlass_core::model::ChatMessage;
-use windlass_store::StoredConversation;
+use windlass_spec::NonEmptyText;
+use windlass_store::{Error, StoredConversation};
 
 use super::support::{at, id, open};
+
+fn user() -> Identity {
+    user_of("acme", "ada")
+}
+
+fn user_of(tenant: &str, principal: &str) -> Identity {
+    Identity::new(
+        NonEmptyText::new(tenant).unwrap(),
+        Principal::new(principal).unwrap(),
+    )
+}
 
 fn conversation(name: &str, second: i64) -> StoredConversation {
     StoredConversation {
@@ -22,7 +35,7 @@ fn conversation(name: &str, second: i64) -> StoredConversation {
 #[test]
 fn a_conversation_is_replaced_by_what_it_became() {
     let (_directory, store) = open();
-    assert_eq!(store.conversation("c1").unwrap(), None);
+    assert_eq!(store.conversation(&user(), "c1").unwrap(), None);
     let mut kept = conversation("c1", 1);
     store.save_conversation(&kept).unwrap();
     kept.messages.push(ChatMessage::Assistant {
@@ -30,7 +43,7 @@ fn a_conversation_is_replaced_by_what_it_became() {
         calls: Vec::new(),
     });
     store.save_conversation(&kept).unwrap();
-    assert_eq!(store.conversation("c1").unwrap(), Some(kept));
+    assert_eq!(store.conversation(&user(), "c1").unwrap(), Some(kept));
 }
 
 #[test]
@@ -42,8 +55,31 @@ fn the_latest_conversation_with_an_agent_is_found() {
             .unwrap();
     }
     assert_eq!(
-        store.latest_conversation("helper").unwrap().unwrap().id,
+        store
+            .latest_conversation(&user(), "helper")
+            .unwrap()
+            .unwrap()
+            .id,
         "c3"
     );
-    assert_eq!(store.latest_conversation("nobody").unwrap(), None);
+    assert_eq!(store.latest_conversation(&user(), "nobody").unwrap(), None);
+}
+
+#[test]
+fn a_conversation_belongs_to_one_user() {
+    let (_directory, store) = open();
+    store.save_conversation(&conversation("c1", 1)).unwrap();
+    for (tenant, principal) in [("acme", "bob"), ("other", "ada")] {
+        let other = user_of(tenant, principal);
+        assert_eq!(store.conversation(&other, "c1").unwrap(), None);
+        assert_eq!(store.latest_conversation(&other, "helper").unwrap(), None);
+        let mut forged = conversation("c1", 2);
+        forged.tenant = tenant.to_owned();
+        forged.principal = principal.to_owned();
+        forged.messages.clear();
+        let refused = store.save_conversation(&forged).unwrap_err();
+        assert!(matches!(refused, Error::ConversationExists(_)), "{refused}");
+    }
+    let kept = store.conversation(&user(), "c1").unwrap().unwrap();
+    assert_eq!(kept, conversation("c1", 1));
 }

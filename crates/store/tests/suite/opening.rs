@@ -59,7 +59,7 @@ fn a_database_of_a_newer_version_is_refused_and_left_as_it_is() {
             error,
             Error::NewerDatabase {
                 found: 99,
-                known: 13,
+                known: 14,
                 ..
             }
         ),

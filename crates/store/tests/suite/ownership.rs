@@ -126,3 +126,44 @@ fn many_who_take_a_run_over_and_give_it_up_never_own_it_at_once() {
         }
     });
 }
+
+#[test]
+fn run_whose_journal_failed_is_left_like_one_whose_process_died() {
+    let (_directory, store) = open();
+    let (journal, _) = start(&store, "failed");
+    journal.sync().unwrap();
+    let elsewhere = Connection::open(store.path()).unwrap();
+    elsewhere
+        .execute_batch("ALTER TABLE events RENAME TO events_away")
+        .unwrap();
+    journal.append(&passed(1), Durability::Synced).unwrap_err();
+    drop(journal);
+    elsewhere
+        .execute_batch("ALTER TABLE events_away RENAME TO events")
+        .unwrap();
+    assert!(!store.was_let_go(&id("failed")));
+
+    let (journal, _) = start(&store, "panicked");
+    let panicked = std::thread::spawn(move || {
+        let _journal = journal;
+        panic!("as a driver might");
+    });
+    panicked.join().unwrap_err();
+    assert!(!store.was_let_go(&id("panicked")));
+
+    drop(start(&store, "stopped"));
+    assert!(store.was_let_go(&id("stopped")));
+}
+
+#[test]
+fn refusal_holds_until_the_run_is_taken_over() {
+    let (_directory, store) = open();
+    drop(start(&store, "r1"));
+    assert_eq!(store.refusal(&id("r1")).unwrap(), None);
+    store.refuse(&id("r1"), "a file changed").unwrap();
+    store.refuse(&id("r1"), "another file changed").unwrap();
+    let reason = store.refusal(&id("r1")).unwrap();
+    assert_eq!(reason.as_deref(), Some("another file changed"));
+    drop(store.take_over(&id("r1")).unwrap());
+    assert_eq!(store.refusal(&id("r1")).unwrap(), None);
+}

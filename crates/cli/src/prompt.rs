@@ -1,0 +1,82 @@
+//! A line that is typed at the terminal. What is pasted into it is drawn without what could steer the terminal
+//! or change the order of what is seen.
+
+use std::borrow::Cow;
+
+use rustyline::completion::Completer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::{CmdKind, Highlighter};
+use rustyline::hint::Hinter;
+use rustyline::history::MemHistory;
+use rustyline::validate::Validator;
+use rustyline::{Behavior, Config, Editor, Helper};
+use windlass_spec::text::{CharacterClass, TextUse, is_clean, replace_hidden};
+
+/// Why there is no line.
+#[derive(Debug)]
+pub(super) enum PromptError {
+    /// The user left the prompt with Ctrl-C or Ctrl-D.
+    Left,
+    /// The terminal cannot be used.
+    Terminal(ReadlineError),
+}
+
+impl From<ReadlineError> for PromptError {
+    fn from(error: ReadlineError) -> Self {
+        match error {
+            ReadlineError::Interrupted | ReadlineError::Eof => Self::Left,
+            other => Self::Terminal(other),
+        }
+    }
+}
+
+/// Asks for a line. `initial` can be edited.
+///
+/// # Errors
+/// If the user leaves the prompt, or the terminal cannot be used.
+pub(super) fn read_text(question: &str, initial: &str) -> Result<String, PromptError> {
+    // Answers may go to a file while the user types: the prompt belongs to the terminal.
+    let config = Config::builder().behavior(Behavior::PreferTerm).build();
+    let mut editor = Editor::<SafeLine, MemHistory>::with_history(config, MemHistory::new())?;
+    editor.set_helper(Some(SafeLine));
+    let prompt = format!("{} ", drawn(question));
+    Ok(editor.readline_with_initial(&prompt, (initial, ""))?)
+}
+
+/// A line as it is drawn.
+pub(super) fn drawn(line: &str) -> Cow<'_, str> {
+    replace_hidden(line, TextUse::Display, |class, hidden, drawn| {
+        // The editor reckons with a column for each of these and with none for the others.
+        if class == CharacterClass::Control {
+            drawn.extend(hidden.chars().map(|_| '\u{fffd}'));
+        }
+    })
+}
+
+/// Whether a line cannot be drawn as it is.
+pub(super) fn must_be_drawn(line: &str) -> bool {
+    !is_clean(line, TextUse::Display)
+}
+
+struct SafeLine;
+
+impl Completer for SafeLine {
+    type Candidate = String;
+}
+
+impl Hinter for SafeLine {
+    type Hint = String;
+}
+
+impl Highlighter for SafeLine {
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        drawn(line)
+    }
+
+    fn highlight_char(&self, line: &str, _: usize, _: CmdKind) -> bool {
+        must_be_drawn(line)
+    }
+}
+
+impl Validator for SafeLine {}
+impl Helper for SafeLine {}

@@ -1,0 +1,194 @@
+//! A worker resumes only what it binds as it was bound: the same files, rules, variables and directory. What it
+//! does not resume is shown with the reason.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::acting::{Office, call, finish};
+use super::seeded::{Told, run_as};
+
+const RUN: [&str; 7] = [
+    "run",
+    "agent.gram",
+    "Keep order.",
+    "--library",
+    "tools.toml",
+    "--model",
+    "scripted:answers.jsonl",
+];
+
+const POLICY: &str = r#"
+@id("all")
+permit(principal, action, resource);
+@id("no_deletion_in_production")
+forbid(principal, action == Action::"deleteFile", resource)
+when { context.environment == "production" };
+"#;
+
+fn deletes() -> Office {
+    Office::new(&[
+        call("listFiles", json!({})),
+        call("deleteFile", json!({"file": "draft.txt"})),
+        finish("The draft is gone."),
+    ])
+}
+
+fn word_after(text: &str, before: &str) -> String {
+    let (_, after) = text
+        .split_once(before)
+        .unwrap_or_else(|| panic!("{before}: {text}"));
+    after.split_whitespace().next().unwrap().to_owned()
+}
+
+/// Starts a run that waits for an approval, and approves it without a worker.
+fn approved(office: &Office, change: impl FnOnce()) -> String {
+    let waits = Told::of(&mut office.command(&RUN));
+    assert_eq!(waits.code, 4, "{waits:?}");
+    let question = word_after(&waits.err, "windlass approvals show ");
+    change();
+    let approve = ["approvals", "approve", &question, "--yes"];
+    assert_eq!(run_as(&office.place, "bob", &approve).code, 0);
+    word_after(&waits.err, "windlass runs resume ")
+}
+
+fn work(office: &Office) -> Told {
+    Told::of(&mut office.command(&["worker", "--until-idle"]))
+}
+
+fn shown(office: &Office, run: &str) -> Value {
+    Told::of(&mut office.command(&["runs", "show", run, "--json"])).json()
+}
+
+#[test]
+fn changed_script_keeps_the_run_waiting_however_the_command_names_it() {
+    for (before, after) in [
+        (r#"command = ["#, "directory = \"sub\"\ncommand = ["),
+        (
+            r#"["python3", "office.py""#,
+            r#"["env", "python3", "office.py""#,
+        ),
+        (
+            r#"["python3", "office.py", "delete"]"#,
+            r#"["sh", "-c", "python3 office.py delete"]"#,
+        ),
+    ] {
+        let office = deletes();
+        let tools = office.place.read("tools.toml").replace(before, after);
+        std::fs::write(office.place.path("tools.toml"), tools).unwrap();
+        let script = match after.contains("sub") {
+            true => {
+                std::fs::create_dir(office.place.path("sub")).unwrap();
+                let from = office.place.path("office.py");
+                std::fs::rename(from, office.place.path("sub/office.py")).unwrap();
+                office.place.path("sub/office.py")
+            }
+            false => office.place.path("office.py"),
+        };
+        let run = approved(&office, || {
+            let text = std::fs::read_to_string(&script).unwrap();
+            std::fs::write(&script, format!("{text}\n# changed\n")).unwrap();
+        });
+        let worked = work(&office);
+        assert!(
+            worked.err.contains("waiting for its program"),
+            "{after}: {worked:?}"
+        );
+        assert!(office.place.path("files/draft.txt").exists(), "{after}");
+        let reason = shown(&office, &run)["waits_for_program"].to_string();
+        assert!(reason.contains("office.py` changed"), "{reason}");
+    }
+}
+
+#[test]
+fn run_keeps_the_environment_it_was_started_in() {
+    let office = Office::new(&[
+        call("listFiles", json!({})),
+        call("writeNote", json!({"file": "journal.txt", "line": "Rain."})),
+        call("deleteFile", json!({"file": "draft.txt"})),
+        finish("Done."),
+    ]);
+    std::fs::write(office.place.path("policy.cedar"), POLICY).unwrap();
+    let arguments = [&RUN[..], &["--policy", "policy.cedar", "--jsonl"]].concat();
+    let log = office.place.path("log");
+    let mut command = office.command(&arguments);
+    command
+        .env("WINDLASS_ENVIRONMENT", "production")
+        .stdout(std::fs::File::create(&log).unwrap())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !std::fs::read_to_string(&log).unwrap().contains("\"held\"") {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let worked = work(&office);
+    assert!(worked.err.contains("resumed"), "{worked:?}");
+    let journal = std::fs::read_to_string(office.place.path("files/journal.txt")).unwrap();
+    assert!(journal.contains("Rain."), "{journal}");
+    assert!(
+        office.place.path("files/draft.txt").exists(),
+        "the policy of the environment still forbids it: {worked:?}"
+    );
+}
+
+#[test]
+fn approved_call_of_a_single_tool_is_resumed() {
+    let office = deletes();
+    let list = ["tools", "call", "listFiles", "--library", "tools.toml"];
+    assert_eq!(Told::of(&mut office.command(&list)).code, 0);
+    let delete = [
+        "tools",
+        "call",
+        "deleteFile",
+        "--library",
+        "tools.toml",
+        "file=draft.txt",
+    ];
+    let waits = Told::of(&mut office.command(&delete));
+    assert_eq!(waits.code, 4, "{waits:?}");
+    let question = word_after(&waits.err, "windlass approvals show ");
+    let approve = ["approvals", "approve", &question, "--yes"];
+    assert_eq!(run_as(&office.place, "bob", &approve).code, 0);
+    let worked = work(&office);
+    assert!(worked.err.contains("resumed"), "{worked:?}");
+    assert!(!office.place.path("files/draft.txt").exists());
+}
+
+#[test]
+fn reason_why_a_worker_did_not_resume_a_run_is_shown() {
+    let office = deletes();
+    let run = approved(&office, || {});
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut command = office.command(&["worker", "--until-idle"]);
+    command.current_dir(&elsewhere);
+    let worked = Told::of(&mut command);
+    assert!(worked.err.contains("waiting for its program"), "{worked:?}");
+    let status = shown(&office, &run);
+    let reason = status["waits_for_program"].as_str().unwrap();
+    assert!(reason.contains("it was started in"), "{reason}");
+    let listed = Told::of(&mut office.command(&["runs", "list"]));
+    assert!(listed.out.contains("waiting for its program"), "{listed:?}");
+    // From the right place it is resumed, and the reason is gone.
+    assert!(work(&office).err.contains("resumed"));
+    assert_eq!(shown(&office, &run)["waits_for_program"], Value::Null);
+}
+
+#[test]
+fn pipe_in_place_of_a_library_blocks_nothing() {
+    let office = deletes();
+    let run = approved(&office, || {});
+    let library = office.place.path("tools.toml");
+    std::fs::remove_file(&library).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&library).status();
+    assert!(made.unwrap().success());
+    let started = Instant::now();
+    let listed = Told::of(&mut office.command(&["runs", "list"]));
+    assert!(listed.out.contains(&run), "{listed:?}");
+    let worked = work(&office);
+    assert!(worked.err.contains("cannot be read"), "{worked:?}");
+    assert!(started.elapsed() < Duration::from_secs(20));
+}
