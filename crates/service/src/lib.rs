@@ -16,6 +16,7 @@
 //! - **Errors**: a [`ServiceError`] has a kind (for an exit code or an HTTP status), a stable code, a
 //!   message and a hint.
 //!
+//! - **Types** of other crates that operations take and return are in [`types`].
 //! - **Long lives**: [`Service::reload`] takes up a changed configuration.
 //!
 //! Operations that read or write the store block for as long as the disk takes; an asynchronous door
@@ -50,6 +51,7 @@ mod sampling;
 mod servers;
 mod service;
 mod tools;
+pub mod types;
 mod worker;
 
 pub use approvals::{Always, ApprovalDetails, DecisionRequest, DecisionTaken, check_open};

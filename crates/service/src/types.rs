@@ -1,0 +1,25 @@
+//! The types of what the operations take and return that are defined in other crates, so that a door needs no
+//! other crate than this one.
+
+pub use windlass_config::{Configuration, Severity};
+pub use windlass_core::approval::{
+    Approval, ApprovalStatus, Ask, Authorize, Digest, FormRequest, Hold, HoldStatus,
+    Identity as Person, PersonDecision, Principal, Question, Standing,
+};
+pub use windlass_core::model::{ChatMessage, RequestedArguments, RequestedCall};
+pub use windlass_core::run::{
+    Entry, Event, PlanState, PlanTaskStatus, Run, RunEnd, Settings, Task, TaskState,
+};
+pub use windlass_model::ModelClient;
+pub use windlass_runtime::{Asked, Asker, Progress, Stop, Watch, now};
+pub use windlass_spec::{
+    Agent, AgentFile, AgentName, AgentResponse, CallId, CallRecord, NonEmptyText, RiskLevel, RunId,
+    SecurityLevel, TaskInput, TaskOutput, Timestamp, ToolGapReport, ToolName, ToolResponse,
+    ToolSpecification,
+};
+pub use windlass_store::{
+    Error as StoreError, MemoryHit, Purged, Reach, Redactor, RememberOutcome, Remembered, RunState,
+    RunSummary, ScopeStatistics, StandingId, StoredConversation, StoredDocument, StoredPlan,
+    ToolStatistics,
+};
+pub use windlass_tools::{BindingMode, ToolLibrary};
