@@ -1,4 +1,4 @@
-//! `windlass bind`: would this file run with that library, and if not, why not.
+//! `windlass bind`: checks whether the tools of a file bind to a library, and reports every reason why not.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::arguments::{Bind, Mode};
 use super::program::Program;
 use super::report::Reporter;
 use super::schema::read_file;
-use super::terminal::{complain, put, say};
+use super::terminal::{eprint_line, print_json, print_line};
 
 pub(super) fn run(
     program: &Program,
@@ -29,7 +29,7 @@ pub(super) fn run(
     let (bound, failures) = (report.bound, report.failures);
     if command.json {
         let report = json_report(command, &bound, &failures);
-        put(&format!("{report}\n"))?;
+        print_json(&format!("{report}\n"))?;
     } else {
         print(command, &bound, &failures)?;
     }
@@ -65,18 +65,18 @@ fn print(command: &Bind, bound: &[BoundTool], failures: &[BindingFailure]) -> an
     let library = &command.library;
     for tool in bound {
         let signature = tool.specification().signature();
-        say(&format!(
+        print_line(&format!(
             "{} {signature}  bound to `{library}`",
             tool.name()
         ))?;
     }
     for failure in failures {
-        complain(&failure.to_string())?;
+        eprint_line(&failure.to_string())?;
     }
     if !failures.is_empty() {
         let total = bound.len() + failures.len();
-        complain(&format!(
-            "error: {} of {total} tools cannot be bound to the library `{library}`",
+        eprint_line(&format!(
+            "error: {} of {total} tools do not bind to the library `{library}`",
             failures.len()
         ))?;
     }
@@ -107,7 +107,7 @@ fn json_report(command: &Bind, bound: &[BoundTool], failures: &[BindingFailure])
     })
 }
 
-/// The stable word for a reason.
+/// The stable name of a reason, for JSON.
 fn kind(reason: &Reason) -> &'static str {
     match reason {
         Reason::Missing { .. } => "missing",

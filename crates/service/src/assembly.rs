@@ -1,5 +1,5 @@
-//! Binds an agent: from its declaration and some options to an agent with its libraries, its model and the
-//! rules it is under, ready for tasks.
+//! Binds an agent: from its declaration and options to an agent with its libraries, its model and its rules,
+//! ready for tasks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use windlass_model::{
     ScriptedModel,
 };
 use windlass_runtime::{
-    Crew, CrewError, Driver, GapAtLoad, Models, NewTask, Reload, Watching, assemble, choose_model,
-    watch,
+    ConfigurationWatch, Crew, CrewError, Driver, GapAtLoad, Models, NewTask, Reload, assemble,
+    choose_model, watch_configuration,
 };
 use windlass_spec::server::ServerName;
 use windlass_spec::{Agent, AgentFile, AgentName, Model, RunId};
@@ -27,7 +27,7 @@ use crate::options::{Attachment, Notice, RunOptions};
 use crate::servers::server_of;
 use crate::service::{Project, Service};
 
-/// An agent of an agent file, with the others it may hand work to.
+/// An agent of an agent file, with the other agents of the file.
 #[derive(Debug, Clone)]
 pub struct DeclaredAgent {
     agent: Agent,
@@ -66,7 +66,7 @@ impl DeclaredAgent {
         }
     }
 
-    /// What is declared of it.
+    /// Its declaration.
     #[must_use]
     pub fn agent(&self) -> &Agent {
         &self.agent
@@ -78,7 +78,7 @@ impl DeclaredAgent {
         &self.file
     }
 
-    /// What its tasks may name as tools: its tools and its sub-agents.
+    /// The names that its tasks may use as tools: its tools and its sub-agents.
     #[must_use]
     pub fn tool_names(&self) -> Vec<&str> {
         let tools = self.agent.tools().iter().map(|tool| tool.name().as_str());
@@ -94,7 +94,7 @@ pub struct BoundAgent {
     crew: Crew,
     /// How it was bound, as it is stored with its runs.
     assembly: Map<String, Value>,
-    watching: Arc<Watching>,
+    watching: Arc<ConfigurationWatch>,
 }
 
 impl std::fmt::Debug for BoundAgent {
@@ -117,7 +117,7 @@ pub struct NewRun {
 }
 
 impl BoundAgent {
-    /// What the agent is declared to be, with the tools of the servers it is configured with.
+    /// The agent's declaration, with the tools of the servers it is configured with.
     #[must_use]
     pub fn agent(&self) -> &Agent {
         &self.crew.lead().agent
@@ -134,7 +134,7 @@ impl BoundAgent {
         &self.crew
     }
 
-    /// Records the start of a run and returns it before anything is done, for a door that answers with its id.
+    /// Records the start of a run and returns it before anything is done, for a front end that returns its id.
     ///
     /// # Errors
     /// If the identity may not run agents, or the journal cannot be written.
@@ -183,7 +183,7 @@ impl BoundAgent {
         Ok(attachment.attach(driver))
     }
 
-    /// A task as the driver takes it, with how the agent was bound.
+    /// The task for the driver, with how the agent was bound.
     #[must_use]
     pub fn task(&self, new: NewRun) -> NewTask {
         NewTask {
@@ -200,7 +200,7 @@ pub struct BegunRun {
     driver: Driver,
     begun: windlass_runtime::BegunRun,
     service: Service,
-    _watching: Arc<Watching>,
+    _watching: Arc<ConfigurationWatch>,
 }
 
 impl std::fmt::Debug for BegunRun {
@@ -262,7 +262,7 @@ impl Service {
         self.bind_agents(identity, agents, &declared.agent, options, Purpose::NewRuns)
     }
 
-    /// Binds a stored run again as it was, except for what `options` say.
+    /// Binds the agents of a stored run again, with these options.
     pub(crate) fn bind_again(
         &self,
         identity: &Identity,
@@ -283,7 +283,7 @@ impl Service {
         match StoredBinding::of(run) {
             StoredBinding::Options(options) => Ok(*options),
             StoredBinding::Program(_) => Err(ServiceError::failed(format!(
-                "the run {} was not begun by this program; go on with it there",
+                "the run {} was started by another program; resume it there",
                 run.id()
             ))),
         }
@@ -308,12 +308,12 @@ impl Service {
             servers.into_iter().flatten().collect()
         };
         let library = self.library_for(&project, options, agents, agent, &named_servers)?;
-        let give = |agent: &Agent| match purpose {
+        let add_tools = |agent: &Agent| match purpose {
             Purpose::NewRuns => with_servers(agent, &named_servers(agent), &library),
             Purpose::StoredRun => Ok(agent.clone()),
         };
-        let agents: Vec<Agent> = agents.iter().map(give).collect::<Result<_, _>>()?;
-        let (agents, agent) = (agents.as_slice(), &give(agent)?);
+        let agents: Vec<Agent> = agents.iter().map(add_tools).collect::<Result<_, _>>()?;
+        let (agents, agent) = (agents.as_slice(), &add_tools(agent)?);
         let models = self.models(agents, agent, options, configuration)?;
         let crew = assemble(agents, agent, &library, options.mode, &models);
         let crew = crew.map_err(|error| {
@@ -330,7 +330,7 @@ impl Service {
         let crew = crew.knowing(self.tools_named_in_policies(&project, &[]));
         crew.configure(&project.configured)?;
         let assembly = self.stored_form(&crew, options, &project)?;
-        let watching = self.follow(&project, &crew, &options.library);
+        let watching = self.watch_project(&project, &crew, &options.library);
         Ok(BoundAgent {
             service: self.clone(),
             crew,
@@ -359,7 +359,7 @@ impl Service {
         }
     }
 
-    /// What a crew is bound to now.
+    /// The record of what a crew is bound to now.
     pub(crate) fn binding_record(
         &self,
         crew: &Crew,
@@ -371,15 +371,20 @@ impl Service {
         BindingRecord::of(crew, &files, configuration, self.directory())
     }
 
-    /// Puts a crew under what the configuration says whenever its files change.
-    fn follow(&self, project: &Project, crew: &Crew, named: &[String]) -> Watching {
+    /// Watches the configuration files and applies changes to a crew.
+    fn watch_project(
+        &self,
+        project: &Project,
+        crew: &Crew,
+        named: &[String],
+    ) -> ConfigurationWatch {
         let (service, named) = (self.clone(), named.to_vec());
         let library = move |configuration: &Configuration| {
             let library = service.build_library(configuration, &named, None);
             library.map_err(|error| error.to_string())
         };
         let service = self.clone();
-        let tell = move |reload: &Reload| {
+        let on_reload = move |reload: &Reload| {
             service.notify(&match reload {
                 Reload::Changed(configured) => Notice::ConfigurationReloaded {
                     digest: configured.digest(),
@@ -389,17 +394,17 @@ impl Service {
                 },
             });
         };
-        let (library, tell) = (Arc::new(library), Arc::new(tell));
-        watch(
+        let (library, on_reload) = (Arc::new(library), Arc::new(on_reload));
+        watch_configuration(
             project.files.clone(),
             project.read.clone(),
             crew.clone(),
             library,
-            tell,
+            on_reload,
         )
     }
 
-    /// What stands behind the tools: the libraries that were named, else those of the configuration.
+    /// The library with the implementations: the named libraries, else those of the configuration.
     fn library_for(
         &self,
         project: &Project,
@@ -426,8 +431,8 @@ impl Service {
         self.library(project, &options.library, Some(&wanted))
     }
 
-    /// Keeps what an agent lacks that could not be bound. The caller reports why; if this cannot be kept,
-    /// only that is reported besides.
+    /// Stores the gap of an agent that could not be bound. The caller reports why it could not; a failure
+    /// to store is a warning.
     fn note_gap_at_load(
         &self,
         identity: &Identity,
@@ -439,17 +444,17 @@ impl Service {
         let Some(gap) = GapAtLoad::of(error, agents, lead, library) else {
             return;
         };
-        let kept = self
+        let noted = self
             .stored_for(identity)
             .and_then(|stored| Ok(stored.note_gap_at_load(&gap)?));
-        if let Err(error) = kept {
+        if let Err(error) = noted {
             self.notify(&Notice::Warning(format!(
-                "warning: what is missing was not recorded: {error}"
+                "warning: the missing tools could not be recorded: {error}"
             )));
         }
     }
 
-    /// Which model each agent asks.
+    /// The models of the agents.
     fn models(
         &self,
         agents: &[Agent],
@@ -464,44 +469,44 @@ impl Service {
         options.base_url = options
             .base_url
             .or_else(|| configuration.base_url().map(str::to_owned));
-        let instead = match (&options.model, &options.record) {
+        let named = match (&options.model, &options.record) {
             (Some(name), _) => Some(named_model(name, &options)?),
-            // What several models say would not be told apart in one recording.
+            // One recording cannot distinguish the answers of several models.
             (None, Some(_)) if !agent.agents().is_empty() => {
                 return Err(ServiceError::failed(
-                    "the agent has sub-agents with models of their own, which cannot be recorded together",
+                    "the agent's sub-agents have other models, which cannot be recorded together",
                 )
                 .with_hint("name one model for all of them with `--model`"));
             }
             (None, Some(_)) => Some(named_model(&agent.model().to_string(), &options)?),
             (None, None) => None,
         };
-        let instead = match instead {
-            Some(instead) => {
+        let override_model = match named {
+            Some(model) => {
                 let name = options.model.as_deref().unwrap_or("recorded");
                 self.notify(&Notice::Model(name.to_owned()));
-                Some(instead)
+                Some(model)
             }
             None => {
                 let choice = choose_model(agents, agent, options.base_url.as_deref());
                 let choice = choice.map_err(|error| {
                     ServiceError::failed(error.to_string()).with_hint(
-                        "`--model reflex` asks the embedded model, which needs no key; it is not chosen by \
-                         itself because not all tools are known to be reversible (`risk: reversible`)",
+                        "`--model reflex` uses the embedded model, which needs no key; it is not chosen \
+                         automatically because not all tools are known to be reversible (`risk: reversible`)",
                     )
                 })?;
-                self.notify(&Notice::Model(choice.told));
-                choice.instead
+                self.notify(&Notice::Model(choice.description));
+                choice.override_model
             }
         };
         Ok(Models {
-            instead,
+            override_model,
             settings: hosted_settings(&options),
         })
     }
 }
 
-/// An agent with all tools of these servers, besides those it declares.
+/// The agent with all tools of these servers added to those it declares.
 fn with_servers(
     agent: &Agent,
     servers: &[ServerName],
@@ -549,7 +554,7 @@ fn choose_agent<'f>(
     }
 }
 
-/// The model that options name, instead of what agents declare.
+/// The model of that name, with these options.
 ///
 /// # Errors
 /// If there is no such model, or it cannot be used.
@@ -569,7 +574,7 @@ pub fn named_model(name: &str, options: &RunOptions) -> Result<Arc<dyn ModelClie
     }
     let model: Model = name
         .parse()
-        .map_err(|error| ServiceError::failed(format!("`{name}` names no model: {error}")))?;
+        .map_err(|error| ServiceError::failed(format!("`{name}` is not a model: {error}")))?;
     let hosted = HostedModel::new(&model, hosted_settings(options)).map_err(|error| {
         ServiceError::failed(format!(
             "the model `{name}` cannot be used: {}",

@@ -1,5 +1,5 @@
-//! What a run was bound to, stored with it, so that another process knows whether it would bind the run
-//! to the same things.
+//! The record of what a run was bound to. It is stored with the run, so that another process can check
+//! whether it would bind the run identically.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use windlass_spec::server::{Given, Transport};
 
 use crate::options::RunOptions;
 
-/// What a run was bound to. Configuration and policies are not part of it: they are read again whenever
-/// a call is decided about.
+/// What a run was bound to. Configuration and policies are not part of it: they are read again for every
+/// decision about a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BindingRecord {
     /// The directory relative paths and commands start from.
     pub working_directory: PathBuf,
     /// The library files and the programs and scripts of their commands, each with the digest of its content.
-    /// Programs that are found through `PATH` belong to the machine and are not among them.
+    /// Programs that are found through `PATH` belong to the machine and are not included.
     pub files: FileDigests,
     /// The digest of all bound tools: names, descriptions, schemas.
     pub tools: String,
@@ -46,7 +46,7 @@ pub(crate) fn file_digests(paths: &[PathBuf]) -> FileDigests {
 }
 
 impl BindingRecord {
-    /// What a crew is bound to, with these library files.
+    /// The record of a crew that is bound with these library files.
     pub(crate) fn of(
         crew: &Crew,
         library_files: &[PathBuf],
@@ -75,7 +75,7 @@ impl BindingRecord {
         }
     }
 
-    /// Why a binding made now is not the stored one; nothing if it is.
+    /// The differences between this record and a current one; empty if there are none.
     pub(crate) fn differences(&self, now: &Self) -> Vec<String> {
         let mut differences = file_differences(&self.files, &now.files);
         if self.tools != now.tools {
@@ -94,7 +94,7 @@ impl BindingRecord {
         differences
     }
 
-    /// Which of the files changed since.
+    /// Describes which of the files have changed.
     pub(crate) fn changed_files(&self) -> Vec<String> {
         let paths: Vec<PathBuf> = self.files.keys().cloned().collect();
         file_differences(&self.files, &file_digests(&paths))
@@ -150,7 +150,7 @@ fn programs(value: &toml::Value, directory: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// How a stored run says it can be bound again.
+/// How a stored run can be bound again.
 #[derive(Debug, Clone)]
 pub(crate) enum StoredBinding {
     /// By these options, from files.
@@ -189,7 +189,7 @@ fn server_variables(configuration: &Configuration) -> BTreeSet<String> {
     names
 }
 
-/// The variables a library file names: those that commands are given, and those that values come from.
+/// The variables a library file names: those passed to commands, and those that values come from.
 fn library_variables(value: &toml::Value, names: &mut BTreeSet<String>) {
     match value {
         toml::Value::String(text) => {

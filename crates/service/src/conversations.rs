@@ -1,4 +1,4 @@
-//! Conversations: what was said to an agent and what it answered, kept so that it can be continued.
+//! Conversations: stored messages of a user and an agent, so that a chat can be continued.
 
 use windlass_core::model::ChatMessage;
 use windlass_runtime::Durable as _;
@@ -21,7 +21,7 @@ pub enum ConversationChoice {
 }
 
 impl Service {
-    /// The conversation of an identity with an agent that is meant.
+    /// The chosen conversation of an identity with an agent.
     ///
     /// # Errors
     /// If the identity may not run agents, there is no such conversation, or it is with another agent.
@@ -41,7 +41,7 @@ impl Service {
                 let found = store.conversation(id)?.filter(is_theirs);
                 let found = found.ok_or_else(|| {
                     ServiceError::failed(format!("there is no conversation `{id}`"))
-                        .with_hint("`--resume` alone takes up the latest one")
+                        .with_hint("`--resume` without an id continues the latest one")
                 })?;
                 if found.agent != agent {
                     return Err(ServiceError::failed(format!(
@@ -66,8 +66,8 @@ impl Service {
         })
     }
 
-    /// Adds what was said and answered to a conversation and keeps it. The oldest messages are dropped
-    /// when it gets long. Blocks while it is stored.
+    /// Adds a message and its answer to a conversation and stores it. The oldest messages are dropped when
+    /// it gets long. Blocks while it is stored.
     ///
     /// # Errors
     /// If the identity may not run agents, or it cannot be stored.
@@ -75,13 +75,13 @@ impl Service {
         &self,
         identity: &Identity,
         conversation: &mut StoredConversation,
-        said: &str,
+        message: &str,
         answer: String,
     ) -> Result<(), ServiceError> {
         identity.require(Scope::Run)?;
         conversation.messages.extend([
             ChatMessage::User {
-                content: said.to_owned(),
+                content: message.to_owned(),
             },
             ChatMessage::Assistant {
                 content: answer,
@@ -95,6 +95,7 @@ impl Service {
         conversation.messages.drain(..surplus);
         conversation.updated_at = self.now();
         let saved = self.store()?.save_conversation(conversation);
-        saved.map_err(|error| ServiceError::from(error).context("the conversation cannot be kept"))
+        saved
+            .map_err(|error| ServiceError::from(error).context("the conversation cannot be stored"))
     }
 }

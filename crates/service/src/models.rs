@@ -1,4 +1,4 @@
-//! Models: which can be asked from here.
+//! The models that can be reached from here.
 
 use windlass_model::{Place, ReflexModel, places};
 
@@ -7,8 +7,8 @@ use crate::identity::{Identity, Scope};
 use crate::service::Service;
 
 impl Service {
-    /// The places whose models can be asked, and those that cannot be reached from here. The embedded model
-    /// comes first.
+    /// The providers with their models, and those that cannot be reached from here. The embedded model comes
+    /// first.
     ///
     /// # Errors
     /// If the identity may not read.

@@ -1,9 +1,9 @@
-//! Errors about names that mean nothing.
+//! Errors about unknown names.
 
 use crate::error::ServiceError;
 use crate::libraries::unknown;
 
-/// Nothing in `place` has that name; the hint says which names there are.
+/// The error that `place` has no such name. The hint lists the known names.
 pub(crate) fn not_known(
     code: &'static str,
     what: &str,

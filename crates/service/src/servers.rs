@@ -1,5 +1,5 @@
-//! The MCP servers of the configuration as a service uses them: one handle each, whoever asks for it, so
-//! that no server is started twice and none is left behind.
+//! The MCP servers of the configuration: one shared handle each, so that no server is started twice and none
+//! is left running.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ use crate::service::{Service, lock};
 #[derive(Default)]
 pub(crate) struct ServerPool {
     known: Mutex<Option<Servers>>,
-    /// Those that are only connected to once.
+    /// Servers of a single connection.
     visited: Mutex<Vec<Servers>>,
     /// Whether the process is ending, and its servers with it.
     is_ending: AtomicBool,
@@ -36,13 +36,13 @@ impl ServerPool {
         if self.is_ending.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
-        // They stay known meanwhile: somebody may have to wait for their end.
+        // They stay in the pool meanwhile, so that other callers can wait for their end.
         futures::future::join_all(self.all().iter().map(Servers::close)).await;
         lock(&self.known).take();
         lock(&self.visited).clear();
     }
 
-    /// Ends all servers because the process ends. What waits for one of them waits on and records
+    /// Ends all servers because the process ends. Calls that wait for one of them keep waiting and record
     /// nothing.
     pub(crate) async fn abandon(&self) {
         if self.is_ending.swap(true, Ordering::SeqCst) {
@@ -61,10 +61,10 @@ impl ServerPool {
 }
 
 impl Service {
-    /// How a server is treated.
+    /// The options of a server.
     ///
     /// # Errors
-    /// If no token can be had for it.
+    /// If its tokens cannot be used.
     pub(crate) fn server_options(
         &self,
         settings: &ServerSettings,
@@ -83,8 +83,8 @@ impl Service {
         Ok(options)
     }
 
-    /// The same, also if no token can be had for it. The server then says so when it is used: the others
-    /// can do without it.
+    /// The options of a server, also if its tokens cannot be used. The reason is then reported when the
+    /// server is used, and other servers are not affected.
     fn server_options_or_reason(
         &self,
         settings: &ServerSettings,
@@ -97,12 +97,12 @@ impl Service {
         })
     }
 
-    /// Where tokens of authorization servers are kept.
+    /// The directory of the tokens of authorization servers.
     pub(crate) fn tokens_directory(&self) -> Result<std::path::PathBuf, ServiceError> {
         Ok(self.data_directory()?.join("tokens"))
     }
 
-    /// The servers of a configuration. None is started by this.
+    /// The servers of a configuration. None is started.
     pub(crate) fn set_up_servers(
         &self,
         configuration: &Configuration,
@@ -121,7 +121,7 @@ impl Service {
         Ok(servers)
     }
 
-    /// One server alone, as it is set up.
+    /// A single server, outside the pool.
     pub(crate) fn set_up_server(
         &self,
         settings: &ServerSettings,
@@ -133,9 +133,8 @@ impl Service {
         Ok(Servers::new([settings.clone()], &ledger, options)?)
     }
 
-    /// The tools of the servers of a configuration whose definitions were accepted. What stands in the way
-    /// of those of `wanted` servers is reported. No server is started: a configuration may be somebody
-    /// else's, and a person has to have seen what it would start.
+    /// The accepted tools of the servers of a configuration. Problems of `wanted` servers are reported. No
+    /// server is started: the configuration may be untrusted, and a person must have reviewed its programs.
     pub(crate) fn server_library(
         &self,
         configuration: &Configuration,
@@ -163,7 +162,7 @@ impl Service {
         Ok(offered.library)
     }
 
-    /// Connects to a server, asks what it offers, and ends it again.
+    /// Connects to a server, lists its tools, and ends it again.
     pub(crate) async fn visit_server(
         &self,
         settings: &ServerSettings,
@@ -171,11 +170,11 @@ impl Service {
     ) -> Result<(Greeting, Vec<Pin>), ServiceError> {
         let server = Governed::new(settings.clone(), self.ledger()?, options.clone())?;
         let server = Arc::new(server);
-        // It is known before it is started, so that it is not left behind.
+        // It is in the pool before it is started, so that it is not left running.
         lock(&self.servers().visited).push(Servers::from_iter([Arc::clone(&server)]));
-        let met = server.meet().await;
+        let connected = server.meet().await;
         server.close().await;
-        Ok(met?)
+        Ok(connected?)
     }
 
     /// The settings of the server of that name.
@@ -192,7 +191,7 @@ impl Service {
     }
 }
 
-/// Why there are no tokens for a server.
+/// The reason why there are no tokens for a server.
 struct NoToken(String);
 
 impl Authorizer for NoToken {
@@ -204,13 +203,13 @@ impl Authorizer for NoToken {
     }
 }
 
-/// The variables of this process, which settings name.
+/// Looks up variables in the environment of this process.
 #[must_use]
 pub fn environment_lookup() -> Lookup {
     Arc::new(|name: &str| std::env::var(name).ok())
 }
 
-/// The server that a tool comes from, by its name.
+/// The server of a tool, by the tool's name.
 #[must_use]
 pub fn server_of(tool: &str) -> Option<ServerName> {
     let (server, _) = tool.split_once(SEPARATOR)?;
@@ -227,7 +226,7 @@ pub(crate) fn find_server<'c>(
     found.ok_or_else(|| {
         let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
         let message = unknown("server", name, &names, "the configuration");
-        ServiceError::failed(format!("{message}\nhint: `windlass mcp add` adds one"))
+        ServiceError::failed(format!("{message}\nhint: add one with `windlass mcp add`"))
     })
 }
 
@@ -238,8 +237,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_without_a_token_says_why_when_it_is_used() {
-        let secret = Given::new("env:WINDLASS_NOBODY_SETS_THIS").unwrap();
+    fn a_server_without_a_token_reports_the_reason_when_it_is_used() {
+        let secret = Given::new("env:WINDLASS_UNSET_VARIABLE").unwrap();
         let settings = ServerSettings::new(
             ServerName::new("wiki").unwrap(),
             Transport::Http(HttpTransport {
@@ -262,8 +261,8 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        let told = runtime.block_on(options.authorizer.unwrap().token(None));
-        let why = told.err().unwrap();
-        assert!(why.contains("WINDLASS_NOBODY_SETS_THIS"), "{why}");
+        let result = runtime.block_on(options.authorizer.unwrap().token(None));
+        let why = result.err().unwrap();
+        assert!(why.contains("WINDLASS_UNSET_VARIABLE"), "{why}");
     }
 }

@@ -1,5 +1,5 @@
-//! Binding: from what an agent declares to what can run. It decides whether an implementation may
-//! stand behind a specification; it runs nothing and changes neither.
+//! Binding: finds an implementation for each tool that an agent declares. It decides whether an
+//! implementation matches a specification. It runs nothing and changes neither.
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ use crate::tool::Tool;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BindingMode {
-    /// Both say the same: description, schema, and return schema where the implementation states
-    /// one. The order in which a schema says it does not matter.
+    /// Both are equal: description, schema, and return schema if the implementation has
+    /// one. Order within a schema does not matter.
     #[default]
     Exact,
-    /// The implementation takes everything the specification allows and, where it states a return
-    /// schema, returns only what the specification promises. Descriptions may differ.
+    /// The implementation accepts all arguments that the specification allows and, if it has a return
+    /// schema, returns only values that the specification allows. Descriptions may differ.
     Compatible,
 }
 
-/// A specification together with the implementation that stands behind it.
+/// A specification together with its implementation.
 #[derive(Debug, Clone)]
 pub struct BoundTool {
     specification: Arc<ToolSpecification>,
@@ -36,25 +36,25 @@ pub struct BoundTool {
 }
 
 impl BoundTool {
-    /// The name both have.
+    /// The name of both.
     #[must_use]
     pub fn name(&self) -> &ToolName {
         self.tool.name()
     }
 
-    /// What the agent declares.
+    /// The specification that the agent declares.
     #[must_use]
     pub fn specification(&self) -> &Arc<ToolSpecification> {
         &self.specification
     }
 
-    /// What runs.
+    /// The implementation.
     #[must_use]
     pub fn tool(&self) -> &Tool {
         &self.tool
     }
 
-    /// The same, for work that may outlive this.
+    /// The implementation, for tasks that may outlive this value.
     pub(crate) fn shared_tool(&self) -> Arc<Tool> {
         Arc::clone(&self.tool)
     }
@@ -68,13 +68,13 @@ pub struct BoundTools {
 }
 
 impl BoundTools {
-    /// The name of the library the implementations are from.
+    /// The name of the library of the implementations.
     #[must_use]
     pub fn library(&self) -> &str {
         &self.library
     }
 
-    /// The tool of that name.
+    /// The tool with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&BoundTool> {
         self.tools.iter().find(|tool| tool.name().as_str() == name)
@@ -151,16 +151,16 @@ impl ToolLibrary {
         let Some(tool) = self.lookup(specification.name().as_str()) else {
             return Err(failure(vec![self.missing(specification.name())]));
         };
-        let fits = |tool: &Tool| match mode {
-            BindingMode::Exact => what_differs(specification, tool),
-            BindingMode::Compatible => what_does_not_fit(specification, tool),
+        let check = |tool: &Tool| match mode {
+            BindingMode::Exact => exact_mismatches(specification, tool),
+            BindingMode::Compatible => incompatibilities(specification, tool),
         };
-        let mut reasons = fits(tool);
+        let mut reasons = check(tool);
         for variant in tool.splits().into_iter().flat_map(Split::variants) {
             reasons.extend(
-                fits(&variant.tool)
+                check(&variant.tool)
                     .into_iter()
-                    .map(|reason| Reason::OfVariant {
+                    .map(|reason| Reason::InVariant {
                         variant: variant.name.to_string(),
                         reason: Box::new(reason),
                     }),
@@ -187,7 +187,7 @@ impl ToolLibrary {
     }
 }
 
-fn what_differs(specification: &ToolSpecification, tool: &Tool) -> Vec<Reason> {
+fn exact_mismatches(specification: &ToolSpecification, tool: &Tool) -> Vec<Reason> {
     let mut reasons = Vec::new();
     if specification.description() != tool.description() {
         reasons.push(Reason::DescriptionDiffers {
@@ -213,23 +213,23 @@ fn what_differs(specification: &ToolSpecification, tool: &Tool) -> Vec<Reason> {
     reasons
 }
 
-fn what_does_not_fit(specification: &ToolSpecification, tool: &Tool) -> Vec<Reason> {
-    let arguments = arguments_that_do_not_fit(specification, tool);
+fn incompatibilities(specification: &ToolSpecification, tool: &Tool) -> Vec<Reason> {
+    let arguments = incompatible_arguments(specification, tool);
     arguments
         .into_iter()
-        .chain(result_that_does_not_fit(specification, tool))
+        .chain(incompatible_result(specification, tool))
         .collect()
 }
 
-// What says the same fits, however large it is: only what differs is read into types, which has
-// limits. So whatever binds exactly also binds compatibly.
+// Equal schemas are always compatible, however large they are. Only different schemas are converted to
+// types, which have limits. So a tool that binds exactly also binds compatibly.
 
-fn arguments_that_do_not_fit(specification: &ToolSpecification, tool: &Tool) -> Option<Reason> {
+fn incompatible_arguments(specification: &ToolSpecification, tool: &Tool) -> Option<Reason> {
     if differences(specification.schema(), tool.schema()).is_empty() {
         return None;
     }
     match parameters_from_schema(tool.schema()) {
-        Ok(taken) => accepts_parameters(&taken, specification.signature().parameters())
+        Ok(accepted) => accepts_parameters(&accepted, specification.signature().parameters())
             .err()
             .map(|mismatches| Reason::Incompatible { mismatches }),
         Err(inexpressible) => Some(Reason::CannotTell {
@@ -239,23 +239,23 @@ fn arguments_that_do_not_fit(specification: &ToolSpecification, tool: &Tool) -> 
     }
 }
 
-fn result_that_does_not_fit(specification: &ToolSpecification, tool: &Tool) -> Option<Reason> {
+fn incompatible_result(specification: &ToolSpecification, tool: &Tool) -> Option<Reason> {
     let returns = tool.returns_schema()?;
     if differences(&specification.returns_schema(), returns).is_empty() {
         return None;
     }
-    let promised = specification.signature().returns();
+    let declared = specification.signature().returns();
     match Type::from_schema(returns) {
-        // The mismatches are worded for arguments, where the specification is what comes in. Of a
-        // result it is what goes out, so only the places are kept.
-        Ok(returned) => promised.accepts(&returned).err().map(|mismatches| {
+        // The messages of the mismatches are about arguments. For a result the direction is
+        // reversed, so only the paths are kept.
+        Ok(returned) => declared.accepts(&returned).err().map(|mismatches| {
             let mut paths: Vec<String> = mismatches
                 .into_iter()
                 .map(|mismatch| mismatch.path)
                 .collect();
             paths.dedup();
             Reason::ReturnIncompatible {
-                specification: promised.clone(),
+                specification: declared.clone(),
                 implementation: returned,
                 paths,
             }

@@ -1,4 +1,4 @@
-//! Servers from a checked tree.
+//! Builds the settings of servers from a checked tree.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

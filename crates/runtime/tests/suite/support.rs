@@ -1,4 +1,4 @@
-//! What the tests of this crate share: agents, models that follow a script, tasks.
+//! Shared helpers of the tests: agents, scripted models, tasks.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) fn identity(name: &str) -> Identity {
     Identity::new(tenant, Principal::new(name).unwrap())
 }
 
-pub(crate) fn worker(agent: Agent, model: Arc<dyn ModelClient>) -> Worker {
+pub(crate) fn member(agent: Agent, model: Arc<dyn ModelClient>) -> Worker {
     Worker {
         tools: bind(&agent, &hello::hello(), BindingMode::Exact).unwrap(),
         agent,
@@ -34,7 +34,7 @@ pub(crate) fn worker(agent: Agent, model: Arc<dyn ModelClient>) -> Worker {
 }
 
 pub(crate) fn crew_with(model: Arc<dyn ModelClient>) -> Crew {
-    Crew::new(worker(agent(), model))
+    Crew::new(member(agent(), model))
 }
 
 pub(crate) fn crew(model: ScriptedModel) -> Crew {

@@ -1,5 +1,5 @@
-//! One call of one tool. It is a run like any other, with a gate and a journal, of an agent that has only
-//! this tool.
+//! A single call of a tool without an agent. It is a run like any other, with a gate and a journal, of an
+//! agent that has only this tool.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use crate::service::Service;
 pub struct ToolCall {
     /// The tool, from [`Service::describe_tool`].
     pub tool: ToolDetails,
-    /// What it is called with.
+    /// Its arguments.
     pub arguments: RequestedArguments,
-    /// Whether the caller approves the call beforehand, if it needs approval. What needs two people still
-    /// needs another one.
+    /// Whether the caller approves the call in advance, if it needs approval. A call that needs two people
+    /// still needs a second one.
     pub is_approved: bool,
 }
 
@@ -52,7 +52,7 @@ impl Service {
         let specification = call.tool.callable()?;
         let crew = crew_with(specification, &call.tool.library)?;
         let project = self.project()?;
-        // Policies may be about tools of other libraries.
+        // Policies may name tools of other libraries.
         let crew = crew.knowing(self.tools_named_in_policies(&project, &[]));
         crew.configure(&project.configured)?;
         let task = Task {
@@ -60,7 +60,7 @@ impl Service {
             call: Some(Box::new(RequestedCall {
                 tool: name.to_string(),
                 arguments: call.arguments,
-                // Who types a call is sure of it.
+                // A call by a person has full confidence.
                 confidence: Some(1.0),
             })),
             ..Task::default()
@@ -74,7 +74,7 @@ impl Service {
         Ok(driver.start(new).await?)
     }
 
-    /// Approves what the identity is asked.
+    /// An asker that approves every question on behalf of the identity.
     fn approving(&self, identity: &Identity) -> Asker {
         let (service, identity) = (self.clone(), identity.clone());
         Arc::new(move |question: Approval| {
